@@ -54,9 +54,9 @@ static void add_sequence_rows(struct attention_division *division, double *rows,
                                                      : (double)layout->sequence_tokens - own;
     }
     division->mean_rows_lower_bound +=
-        coverage_fewest_keys(list, window, layout->cp, pairs).all_ranks / layout->cp;
+        coverage_bound_of_keys(list, window, layout->cp, pairs).all_ranks / layout->cp;
     division->most_rows_lower_bound +=
-        coverage_fewest_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
+        coverage_bound_of_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
     needed_release(&needed);
     if (list->tiles != NULL)
         add_tile_rows(rows, list, layout->cp, window, &bytes);
@@ -89,7 +89,7 @@ bool attention_division(struct attention_division *division, const struct predic
             fmax(division->most_rows_lower_bound, one.most_rows_lower_bound / own);
     }
     free(rows);
-    division->pairs_over_mean = visible_find_fullest(ir).pairs_over_mean;
+    division->pairs_over_mean = visible_find_fullest_place(ir).pairs_over_mean;
     if (p->even_step_s > 0)
         division->step_over_even_step = (p->sim.step_s - p->jitter_s) / p->even_step_s;
     return true;

@@ -179,7 +179,7 @@ static double *attention_s_of_units(const struct ir *ir, const double *const *se
         if (own == NULL || unit == IR_NONE16)
             continue;
         size_t row = guard == IR_NONE16 ? ir->guard_count : guard;
-        uint32_t times = repeats_occurrences(&ir->repeats, op);
+        uint32_t times = repeats_occurrence_count(&ir->repeats, op);
         for (uint32_t p = 0; p < places; p++)
             if (passes[row * places + p])
                 sum[(size_t)unit * places + p] += times * own[p];

@@ -114,10 +114,10 @@ struct prediction {
     struct text extrapolation_reason;
     uint32_t extrapolated_shapes; /* the number of shapes with extrapolated costs */
     double extrapolated_share;    /* their share of the compute time of rank 0 */
-    bool exceeds_compared_ranks;  /* the step has more ranks than compared_ranks */
+    bool exceeds_compared_ranks;  /* the step has more ranks than max_compared_ranks */
     /* if exceeds_compared_ranks is set: the most ranks on which a step of the strategy was compared with a measured
      * one; 0: none was */
-    int64_t compared_ranks;
+    int64_t max_compared_ranks;
     struct spreads spreads; /* empty until a caller that shows intervals calls spreads_find() */
 };
 

@@ -26,7 +26,7 @@ static void find_extrapolated_shapes(struct prediction *p, const struct shape_co
             p->ir.stream[p->ir.op.stream[op]].stream_class != STREAM_COMPUTE)
             continue;
         double seconds =
-            costs->work_s[p->ir.op.shape[op]] * repeats_occurrences(&p->ir.repeats, op);
+            costs->work_s[p->ir.op.shape[op]] * repeats_occurrence_count(&p->ir.repeats, op);
         spent[p->ir.op.shape[op]] += seconds;
         all += seconds;
     }
@@ -93,11 +93,11 @@ static void add_jitter(struct prediction *p)
     size_t count;
     if (!p->has_choices || p->choices.scope != SCOPE_STEP || p->setup->cost.is_ideal)
         return;
-    int64_t compared = strategies_list(&count)[p->choices.strategy].compared_ranks;
+    int64_t compared = strategies_list(&count)[p->choices.strategy].max_compared_ranks;
     if (p->sim.rank_count <= compared || p->sim.rank_count == 1)
         return;
     p->exceeds_compared_ranks = true;
-    p->compared_ranks = compared;
+    p->max_compared_ranks = compared;
     p->jitter_s = jitter_s(&p->ir, &p->sim, 0, p->setup->cost.device_jitter);
     p->sim.step_s += p->jitter_s;
     p->waterfall.step_s += p->jitter_s;
@@ -271,7 +271,7 @@ static struct role_bound bound_of_role(const struct prediction *p, const struct 
         uint32_t shape = ir->op.shape[op];
         uint16_t guard = ir->op.guard[op], unit = ir->op.micro[op];
         uint8_t phase = ir->op.phase[op];
-        uint32_t times = repeats_occurrences(&ir->repeats, op);
+        uint32_t times = repeats_occurrence_count(&ir->repeats, op);
         double work_s =
             times * (costs->work_s_by_place != NULL && costs->work_s_by_place[shape] != NULL
                          ? costs->work_s_by_place[shape][place]

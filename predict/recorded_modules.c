@@ -104,7 +104,7 @@ static void add_recording(struct recorded_modules *m, const struct prediction *p
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[r->rank]];
     uint32_t *row = rows_of_modules(m, r);
     for (uint32_t k = 0; k < class->op_count; k++) {
-        const uint32_t op = class->op_begin + k, number = p->recorded.event_of[op];
+        const uint32_t op = class->op_begin + k, number = p->recorded.event_of_op[op];
         const double seconds =
             p->sim.end_s[class->first_row + k] - p->sim.start_s[class->first_row + k];
         if (number == IR_NONE)

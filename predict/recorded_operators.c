@@ -39,7 +39,7 @@ static struct kernel_key kernel_key_of(struct arena *arena, const struct step_re
 static const struct step_event *kernel_event_of_op(const struct prediction *p,
                                                    const struct step_recording *r, uint32_t op)
 {
-    const uint32_t number = p->recorded.event_of[op];
+    const uint32_t number = p->recorded.event_of_op[op];
     const bool kernel = number != IR_NONE && p->ir.op.kind[op] == WORK_OPAQUE &&
                         ir_work(&p->ir, op)->opaque.as != OPAQUE_NOTHING;
     return kernel ? &r->event[number] : NULL;

@@ -142,7 +142,7 @@ static double memory_bound_ratio(const struct prediction *p, const struct device
             uint32_t op = ir->role[r].op_begin + k;
             if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE)
                 continue;
-            double all_s = seconds[ir->op.shape[op]] * repeats_occurrences(&ir->repeats, op);
+            double all_s = seconds[ir->op.shape[op]] * repeats_occurrence_count(&ir->repeats, op);
             if (is_tensor_work(ir_work(ir, op)))
                 tensor_s += all_s;
             else
@@ -210,9 +210,9 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     costs->host_return_s = heap_zalloc(count, sizeof(double));
     costs->shape_count = p->ir.shape_count;
     const struct document_costs_options options = {impl, slowdown, peak};
-    struct visible_fullest fullest = {0};
+    struct visible_fullest_place fullest = {0};
     if (!p->question.is_exact && uniform_takes_fullest(&p->ir, p->setup->uniform_above_ranks)) {
-        fullest = visible_find_fullest(&p->ir);
+        fullest = visible_find_fullest_place(&p->ir);
         costs->fullest_pairs_over_mean = fullest.pairs_over_mean;
     } else
         costs->work_s_by_place = document_costs_by_place(&p->ir, cost, &options);

@@ -79,14 +79,14 @@ static enum status choose_how_to_simulate(struct spread_trial *trial, const stru
     trial->uniform_above_ranks = p->setup->uniform_above_ranks;
     if (p->question.slow_factor != 0) /* every rank has to be simulated */
         return STATUS_OK;
-    uint32_t *even = uniform_mark_guards(&p->ir, EVEN_ABOVE_MIN);
+    uint32_t *even = uniform_mark_guards(&p->ir, EVEN_ABOVE_RANKS_MIN);
     bool makes_even = uniform_rank_count(&p->ir, even) > 0 && p->sim.uniform_rank_count == 0 &&
-                      !uniform_takes_fullest(&p->ir, EVEN_ABOVE_MIN);
+                      !uniform_takes_fullest(&p->ir, EVEN_ABOVE_RANKS_MIN);
     free(even);
     if (!makes_even)
         return STATUS_OK;
     trial->is_exact = false;
-    trial->uniform_above_ranks = EVEN_ABOVE_MIN;
+    trial->uniform_above_ranks = EVEN_ABOVE_RANKS_MIN;
     return simulate_step_on(&trial->step_s, trial, p->setup);
 }
 

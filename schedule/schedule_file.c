@@ -39,7 +39,7 @@ void schedule_recorded_release(struct schedule_recorded *recorded)
     for (uint32_t i = 0; i < recorded->count; i++)
         step_recording_release(&recorded->recording[i]);
     free(recorded->recording);
-    free(recorded->event_of);
+    free(recorded->event_of_op);
     *recorded = (struct schedule_recorded){0};
 }
 
@@ -55,7 +55,7 @@ static enum status add_recording(struct schedule_recorded *recorded, const char 
     return step_recording_parse(recording, name, text->data, text->size, diag);
 }
 
-static int by_rank(const void *a, const void *b)
+static int compare_ranks(const void *a, const void *b)
 {
     const struct step_recording *x = a, *y = b;
     return (x->rank > y->rank) - (x->rank < y->rank);
@@ -67,9 +67,10 @@ static enum status make_recorded(struct ir *ir, struct schedule_recorded *record
                                  struct diag *diag)
 {
     if (recorded->count > 1)
-        qsort(recorded->recording, recorded->count, sizeof *recorded->recording, by_rank);
+        qsort(recorded->recording, recorded->count, sizeof *recorded->recording, compare_ranks);
     if (status == STATUS_OK)
-        status = recorded_make(ir, recorded->recording, recorded->count, &recorded->event_of, diag);
+        status =
+            recorded_make(ir, recorded->recording, recorded->count, &recorded->event_of_op, diag);
     if (kept != NULL)
         *kept = *recorded;
     else
@@ -121,7 +122,7 @@ static enum status add_stage(struct schedule_recorded *recorded, const char *pat
     return status;
 }
 
-static bool ends_in(const char *name, const char *end)
+static bool has_ending(const char *name, const char *end)
 {
     const size_t size = strlen(name), wanted = strlen(end);
     return size > wanted && strcmp(name + size - wanted, end) == 0;
@@ -142,7 +143,7 @@ static enum status add_folder(struct schedule_recorded *recorded, const char *fo
         struct text path = {0};
         text_printf(&path, "%s/%s", folder, entry->d_name);
         if (entry->d_name[0] != '.' &&
-            (ends_in(entry->d_name, ".json") || ends_in(entry->d_name, ".json.gz")))
+            (has_ending(entry->d_name, ".json") || has_ending(entry->d_name, ".json.gz")))
             status = add_stage(recorded, path.data, diag);
         text_release(&path);
     }

@@ -14,7 +14,7 @@
 struct schedule_recorded {
     struct step_recording *recording;
     uint32_t count;
-    uint32_t *event_of; /* the event of each op, as recorded_make() gives it */
+    uint32_t *event_of_op; /* the event of each op, as recorded_make() gives it */
 };
 void schedule_recorded_release(struct schedule_recorded *recorded);
 

@@ -17,7 +17,7 @@ struct sequence_traffic {
     int64_t most_keys_received, most_queries_received;
     double mean_keys; /* rows of keys that a rank receives, a mean over ranks */
     /* lower bounds of the rows of keys that ranks receive if all queries stay where they are */
-    struct coverage_fewest if_queries_stay;
+    struct coverage_bound if_queries_stay;
     /* most_rows_moved: the rows of the rank that moves the most, where a query counts twice because its result returns;
      * least_rows: a lower bound of that number for any division of the work */
     double most_rows_moved, least_rows;
@@ -47,9 +47,9 @@ static struct sequence_traffic measure_sequence(const struct core_plan *plan, si
                                                         2 * (double)load[r].received_queries);
     }
     w.if_queries_stay =
-        coverage_fewest_keys(&documents, plan->window_tokens, plan->rank_count, w.visible_pairs);
-    w.least_rows = coverage_fewest_bytes(w.visible_pairs, plan->rank_count,
-                                         (double)s->tokens / plan->rank_count, &rows, true);
+        coverage_bound_of_keys(&documents, plan->window_tokens, plan->rank_count, w.visible_pairs);
+    w.least_rows = coverage_bound_of_bytes(w.visible_pairs, plan->rank_count,
+                                           (double)s->tokens / plan->rank_count, &rows, true);
     free(load);
     return w;
 }

@@ -314,18 +314,18 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
         if (p->fullest_pairs_over_mean > 0)
             json_put_number(w, "fullest_over_mean", p->fullest_pairs_over_mean);
         else
-            json_put_number(w, "even_bound", EVEN_BOUND);
+            json_put_number(w, "even_bound", EVEN_TIME_TOLERANCE);
     }
     json_put_count(w, "op_instances", p->sim.counts.op_instances);
     json_put_count(w, "simulated", p->sim.counts.simulated_op_instances);
     json_put_count(w, "flows", p->sim.counts.flows_started);
-    json_put_count(w, "timers", p->sim.counts.timers_set);
+    json_put_count(w, "timers", p->sim.counts.timer_set_count);
     put_simulated_share(w, p);
     json_put_number(w, "extrapolated_share", p->extrapolated_share);
     json_put_text(w, "extrapolated_why",
                   p->extrapolation_reason.size > 0 ? p->extrapolation_reason.data : "");
     if (p->exceeds_compared_ranks) {
-        json_put_count(w, "compared_ranks", (uint64_t)p->compared_ranks);
+        json_put_count(w, "compared_ranks", (uint64_t)p->max_compared_ranks);
         json_put_number(w, "jitter", p->setup->cost.device_jitter);
         json_put_number(w, "jitter_s", p->jitter_s);
     }

@@ -44,12 +44,14 @@ static void print_even_ring_warning(struct text *out, const struct prediction *p
             "%sthe %u ranks of the ring are taken as the fullest one, which sees %.2f times "
             "the mean pairs%s",
             out->size > 0 ? "; " : "", p->sim.uniform_rank_count, p->fullest_pairs_over_mean,
-            p->fullest_pairs_over_mean > 1 + EVEN_PAIRS ? "; --exact simulates each of them" : "");
+            p->fullest_pairs_over_mean > 1 + EVEN_PAIRS_TOLERANCE
+                ? "; --exact simulates each of them"
+                : "");
         return;
     }
     text_printf(
         out, "%sthe %u ranks of the ring are taken as even: the step is within %g %% of --exact's",
-        out->size > 0 ? "; " : "", p->sim.uniform_rank_count, 100 * EVEN_BOUND);
+        out->size > 0 ? "; " : "", p->sim.uniform_rank_count, 100 * EVEN_TIME_TOLERANCE);
 }
 
 /* Returns the fact of the device's file that gives attention's rate, forward or backward, at the smallest head dim

@@ -23,7 +23,7 @@ static const struct option rows[] = {
      .kind = OPTION_INTEGER,
      .value_name = "RANKS",
      .default_text = "64",
-     .low = EVEN_ABOVE_MIN,
+     .low = EVEN_ABOVE_RANKS_MIN,
      .high = UNIFORM_NEVER,
      .help = "in rings of more than this many ranks, treat all ranks as equally fast: quicker, and "
              "within 2 % of the exact step"},

@@ -39,7 +39,7 @@ static bool may_jitter(const struct setup *setup, const struct choices *c,
                        const struct strategy *row)
 {
     return setup->cost.device_jitter > 0 && !setup->cost.is_ideal && c->ranks > 1 &&
-           (int64_t)c->ranks > row->compared_ranks;
+           (int64_t)c->ranks > row->max_compared_ranks;
 }
 
 static void identity_make(struct schedule_identity *id, const struct setup *setup,

@@ -166,7 +166,7 @@ static bool wants_shared(const struct request *r, const struct choices *c)
 
 static bool is_at_most(uint32_t asked, uint32_t shared)
 {
-    return asked == SHARED_ALL || asked <= shared;
+    return asked == SHARED_UNITS_ALL || asked <= shared;
 }
 
 static bool shares_as_asked(const struct request *r, const struct choices *c)
@@ -299,9 +299,9 @@ static enum status read_shared(struct setup *setup, const char *text, struct dia
     size_t size = comma != NULL ? (size_t)(comma - text) : strlen(text);
     r->shared_units = shared;
     if (strcmp(text, "both") == 0)
-        *shared = (struct shared_units){SHARED_ALL, SHARED_ALL};
+        *shared = (struct shared_units){SHARED_UNITS_ALL, SHARED_UNITS_ALL};
     else if (strcmp(text, "first") == 0)
-        *shared = (struct shared_units){SHARED_ALL, 0};
+        *shared = (struct shared_units){SHARED_UNITS_ALL, 0};
     else if (parse_u64(text, size, &first) && first <= UINT16_MAX &&
              (comma == NULL ||
               (parse_u64(comma + 1, strlen(comma + 1), &last) && last <= UINT16_MAX)))
@@ -436,10 +436,10 @@ static bool show_shared(struct text *out, const struct request *r)
 {
     if (r->pipeline != CHOICE_PIPELINE_MSP || r->shared_units == NULL)
         return false;
-    if (r->shared_units->first != SHARED_ALL)
+    if (r->shared_units->first != SHARED_UNITS_ALL)
         text_printf(out, "%u,%u", r->shared_units->first, r->shared_units->last);
     else
-        text_puts(out, r->shared_units->last == SHARED_ALL ? "both" : "first");
+        text_puts(out, r->shared_units->last == SHARED_UNITS_ALL ? "both" : "first");
     return true;
 }
 

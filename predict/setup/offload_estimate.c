@@ -59,12 +59,12 @@ static double reduce_to_few_layers(struct request *request, struct transformer *
         request->global_batch = (int64_t)choices->dp * choices->micro_batch;
     few_layers->layers = pipeline_chunk_count(choices);
     double layers = 0;
-    for (uint32_t v = 0; v < pipeline_chunk_count_of_stage(choices); v++) {
+    for (uint32_t v = 0; v < pipeline_chunks_of_one_stage(choices); v++) {
         struct layer_range range =
             pipeline_layers_of_chunk(choices, pipeline_chunk_of_stage(choices, 0, v));
         layers += range.end - range.first;
     }
-    return layers / pipeline_chunk_count_of_stage(choices);
+    return layers / pipeline_chunks_of_one_stage(choices);
 }
 
 enum status offload_hidden_bytes(double **bytes, struct request *asked,

@@ -305,12 +305,12 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
     return replay_s(&c, &costs);
 }
 
-/* Returns whether stages can share these subsequences (multiplex_put_conditions()): for example, a shared subsequence
- * must have a token for each stage. */
+/* Returns whether stages can share these subsequences (multiplex_append_conditions()): for example, a shared
+ * subsequence must have a token for each stage. */
 static bool can_share(const struct choices *c)
 {
     struct text needs = {0};
-    multiplex_put_conditions(&needs, c, true);
+    multiplex_append_conditions(&needs, c, true);
     bool can = needs.size == 0;
     text_release(&needs);
     return can;

@@ -286,9 +286,9 @@ static void store_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_
             emit_tensor_like(r->e, whole, m->host_element_count, "on_host", MEMORY_PINNED);
         if (rest > 0)
             m->device_tail = emit_tensor_like(r->e, whole, rest, "tail", MEMORY_HBM);
-        copy_device_tail(r, view_part(whole, m->host_element_count, rest), m->device_tail);
+        copy_device_tail(r, view_slice(whole, m->host_element_count, rest), m->device_tail);
         run->last_copy =
-            emit_part_copy(r, WORK_D2H, view_part(whole, 0, m->host_element_count), m->host_view);
+            emit_part_copy(r, WORK_D2H, view_slice(whole, 0, m->host_element_count), m->host_view);
         if (r->e->choices->profile->offload_waits_per_unit && ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
     }
@@ -307,12 +307,12 @@ static void load_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_c
         int64_t all = (int64_t)ir_buffer_elements(r->ir, m->buffer);
         m->loaded_view = emit_tensor_like(r->e, m->host_view, all, "back", MEMORY_HBM);
         run->last_copy = emit_part_copy(r, WORK_H2D, m->host_view,
-                                        view_part(m->loaded_view, 0, m->host_element_count));
+                                        view_slice(m->loaded_view, 0, m->host_element_count));
         if (ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
         copy_device_tail(
             r, m->device_tail,
-            view_part(m->loaded_view, m->host_element_count, all - m->host_element_count));
+            view_slice(m->loaded_view, m->host_element_count, all - m->host_element_count));
     }
     run->is_loaded = true;
 }

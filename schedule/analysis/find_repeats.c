@@ -145,7 +145,7 @@ static bool iterations_correspond(const struct repeat_finder *f, const struct re
 {
     uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
-        int32_t value = repeats_place_of(&f->ir->repeats, op).iteration_value;
+        int32_t value = repeats_place_of(&f->ir->repeats, op).value_of_iteration;
         if (!ops_have_same_labels_and_counts(f->ir, op, op + run->ops_per_iteration) ||
             !operands_correspond(f, op, value, op + run->ops_per_iteration, run->value_step) ||
             !waits_correspond(f->ir, op, value, op + run->ops_per_iteration, run->value_step))

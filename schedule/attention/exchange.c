@@ -145,8 +145,8 @@ struct qkv latent_qkv_views(const struct emit *e, const struct head_exchange *z,
     const int64_t q = z->rank_tokens * z->q_width,
                   k = z->rank_tokens * (z->sends_latents ? m->kv_latent : z->kv_width);
     return (struct qkv){
-        view_part(qkv, 0, q), view_part(qkv, q, k),
-        view_part(qkv, q + k, z->rank_tokens * (z->sends_latents ? m->rope_dim : z->v_width))};
+        view_slice(qkv, 0, q), view_slice(qkv, q, k),
+        view_slice(qkv, q + k, z->rank_tokens * (z->sends_latents ? m->rope_dim : z->v_width))};
 }
 
 struct view gather_rows(struct emit *e, struct view x, const char *stem)

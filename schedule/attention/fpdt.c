@@ -53,8 +53,8 @@ struct head_exchange fpdt_chunk_exchange(const struct fpdt *f, int64_t i)
     int64_t first = first_own_token(f, i);
     z.rank_tokens = own_tokens_of_chunk(f, i);
     z.group_tokens = z.rank_tokens * z.head_ranks;
-    z.rank_positions = view_part(z.rank_positions, first, z.rank_tokens);
-    z.group_positions = view_part(z.group_positions, first * z.head_ranks, z.group_tokens);
+    z.rank_positions = view_slice(z.rank_positions, first, z.rank_tokens);
+    z.group_positions = view_slice(z.group_positions, first * z.head_ranks, z.group_tokens);
     z.first_row = f->sequence * f->e->unit.tokens + first;
     return z;
 }
@@ -113,8 +113,8 @@ struct fpdt_keys_values fpdt_visible_part(const struct fpdt *f, struct fpdt_keys
                                           int64_t q, int64_t k)
 {
     const int64_t keys = fpdt_visible_keys(f, q, k);
-    return (struct fpdt_keys_values){view_part(pair.k, 0, keys * f->kv_width),
-                                     view_part(pair.v, 0, keys * f->v_width), false};
+    return (struct fpdt_keys_values){view_slice(pair.k, 0, keys * f->kv_width),
+                                     view_slice(pair.v, 0, keys * f->v_width), false};
 }
 
 struct fpdt_keys_values fpdt_expand_latents(const struct fpdt *f, int64_t q, int64_t k,
@@ -129,8 +129,8 @@ struct fpdt_keys_values fpdt_expand_latents(const struct fpdt *f, int64_t q, int
         emit_compute_tensor(e, "k", CATEGORY_KV, keys, f->kv_width),
         emit_compute_tensor(e, "v", CATEGORY_KV, keys, f->v_width), false};
     f->chunk[k].device_saved.latents = pair.k;
-    latent_expand(e, f->layer, view_part(pair.k, 0, keys * m->kv_latent),
-                  view_part(pair.v, 0, keys * m->rope_dim), made.k, made.v);
+    latent_expand(e, f->layer, view_slice(pair.k, 0, keys * m->kv_latent),
+                  view_slice(pair.v, 0, keys * m->rope_dim), made.k, made.v);
     return made;
 }
 
@@ -147,7 +147,7 @@ struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view p
 {
     if (sum.count == 0)
         return fpdt_cast(f, part, DTYPE_F32, stem);
-    struct view head = view_part(sum, 0, (int64_t)part.count);
+    struct view head = view_slice(sum, 0, (int64_t)part.count);
     emit_add(f->e, head, part, head);
     return sum;
 }

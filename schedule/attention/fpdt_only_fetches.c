@@ -45,7 +45,7 @@ void fpdt_emit_only_fetches(struct emit *e)
          * part is fetched, unless one rank fetches for all. */
         if (parts[i].category == CATEGORY_KV && !fpdt_one_rank_fetches(e->choices))
             host[i] =
-                view_part(host[i], 0, fpdt_visible_keys(&f, 1, 0) * (parts[i].count / tokens));
+                view_slice(host[i], 0, fpdt_visible_keys(&f, 1, 0) * (parts[i].count / tokens));
     }
     wait_on_host_for(e, f.store_stream);
     for (int backward = 0; backward < 2; backward++) {

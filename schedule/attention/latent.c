@@ -79,12 +79,12 @@ static void emit_arrange_qkv(struct emit *e, const struct latent_widths *w, int6
 {
     const struct transformer *m = e->choices->model;
     const struct work work = latent_keys_work(e, WORK_LATENT_KEYS, n);
-    rotate_last_columns(e, WORK_ROPE, q, positions, view_part(qkv, 0, n * w->q), n, m->heads,
+    rotate_last_columns(e, WORK_ROPE, q, positions, view_slice(qkv, 0, n * w->q), n, m->heads,
                         m->head_dim);
     if (derived_sends_latents(e->choices)) {
-        emit_pack(e, WORK_PACK, up, view_part(qkv, n * w->q, n * w->latent), n, 1, w->latent);
+        emit_pack(e, WORK_PACK, up, view_slice(qkv, n * w->q, n * w->latent), n, 1, w->latent);
         rotate_last_columns(e, WORK_ROPE, shared, positions,
-                            view_part(qkv, n * (w->q + w->latent), n * w->rotated), n, 1,
+                            view_slice(qkv, n * (w->q + w->latent), n * w->rotated), n, 1,
                             w->rotated);
         return;
     }
@@ -92,8 +92,8 @@ static void emit_arrange_qkv(struct emit *e, const struct latent_widths *w, int6
         emit_compute_tensor(e, "rotated", CATEGORY_ACTIVATION, n, w->rotated);
     rotate_last_columns(e, WORK_ROPE, shared, positions, rotated, n, 1, w->rotated);
     emit_op(e, e->stream.compute, &work, (struct view[]){up, rotated}, 2,
-            (struct view[]){view_part(qkv, n * w->q, n * w->k),
-                            view_part(qkv, n * (w->q + w->k), n * w->v)},
+            (struct view[]){view_slice(qkv, n * w->q, n * w->k),
+                            view_slice(qkv, n * (w->q + w->k), n * w->v)},
             2);
 }
 
@@ -103,20 +103,20 @@ static void emit_arrange_qkv_backward(struct emit *e, const struct latent_widths
 {
     const struct transformer *m = e->choices->model;
     const struct work work = latent_keys_work(e, WORK_LATENT_KEYS_BACKWARD, n);
-    rotate_last_columns(e, WORK_ROPE_BACKWARD, view_part(dqkv, 0, n * w->q), positions, dq, n,
+    rotate_last_columns(e, WORK_ROPE_BACKWARD, view_slice(dqkv, 0, n * w->q), positions, dq, n,
                         m->heads, m->head_dim);
     if (derived_sends_latents(e->choices)) {
-        emit_pack(e, WORK_PACK, view_part(dqkv, n * w->q, n * w->latent), d_up, n, 1, w->latent);
+        emit_pack(e, WORK_PACK, view_slice(dqkv, n * w->q, n * w->latent), d_up, n, 1, w->latent);
         rotate_last_columns(e, WORK_ROPE_BACKWARD,
-                            view_part(dqkv, n * (w->q + w->latent), n * w->rotated), positions,
+                            view_slice(dqkv, n * (w->q + w->latent), n * w->rotated), positions,
                             d_shared, n, 1, w->rotated);
         return;
     }
     const struct view d_rotated =
         emit_compute_tensor(e, "d_rotated", CATEGORY_ACTIVATION, n, w->rotated);
     emit_op(e, e->stream.compute, &work,
-            (struct view[]){view_part(dqkv, n * w->q, n * w->k),
-                            view_part(dqkv, n * (w->q + w->k), n * w->v)},
+            (struct view[]){view_slice(dqkv, n * w->q, n * w->k),
+                            view_slice(dqkv, n * (w->q + w->k), n * w->v)},
             2, (struct view[]){d_up, d_rotated}, 2);
     rotate_last_columns(e, WORK_ROPE_BACKWARD, d_rotated, positions, d_shared, n, 1, w->rotated);
 }
@@ -377,10 +377,10 @@ struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_
     e->tags.region = REGION_ATTENTION;
     const struct view qkv = emit_compute_tensor(e, "qkv", CATEGORY_ACTIVATION, count, width);
     for (int64_t i = 0; i < sequences; i++)
-        emit_arrange_qkv(e, &w, n, positions_of(e, &rows, i), view_part(q, i * n * w.q, n * w.q),
-                         view_part(up, i * n * w.up, n * w.up),
-                         view_part(shared, i * n * w.rotated, n * w.rotated),
-                         view_part(qkv, i * n * width, n * width));
+        emit_arrange_qkv(e, &w, n, positions_of(e, &rows, i), view_slice(q, i * n * w.q, n * w.q),
+                         view_slice(up, i * n * w.up, n * w.up),
+                         view_slice(shared, i * n * w.rotated, n * w.rotated),
+                         view_slice(qkv, i * n * width, n * width));
     mark_expanded_as_recomputed(e, first, saved, own);
     return qkv;
 }
@@ -400,9 +400,9 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
         emit_compute_tensor(e, "d_k_shared", CATEGORY_ACTIVATION, count, w.rotated);
     for (int64_t i = 0; i < sequences; i++)
         emit_arrange_qkv_backward(
-            e, &w, n, positions_of(e, &rows, i), view_part(dqkv, i * n * width, n * width),
-            view_part(dq, i * n * w.q, n * w.q), view_part(d_up, i * n * w.up, n * w.up),
-            view_part(d_shared, i * n * w.rotated, n * w.rotated));
+            e, &w, n, positions_of(e, &rows, i), view_slice(dqkv, i * n * width, n * width),
+            view_slice(dq, i * n * w.q, n * w.q), view_slice(d_up, i * n * w.up, n * w.up),
+            view_slice(d_shared, i * n * w.rotated, n * w.rotated));
     e->tags.region = REGION_LINEAR;
     const struct view of_q = emit_compute_tensor(e, "dx_q", CATEGORY_ACTIVATION, rows.own_rows, h);
     const struct view of_kv =

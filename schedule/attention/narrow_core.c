@@ -97,9 +97,9 @@ static struct core_copies copies_of(const struct emit *e, const struct core_oper
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
     const struct view data = saved->narrow, scales = saved->narrow_scales;
     if (!core_is_mxfp8(e)) {
-        const struct view of_v = view_part(data, q + k, v);
-        return (struct core_copies){.q = view_part(data, 0, q),
-                                    .k = view_part(data, q, k),
+        const struct view of_v = view_slice(data, q + k, v);
+        return (struct core_copies){.q = view_slice(data, 0, q),
+                                    .k = view_slice(data, q, k),
                                     .v = of_v,
                                     .turned_v = of_v,
                                     .forward_scales = scales,
@@ -107,13 +107,13 @@ static struct core_copies copies_of(const struct emit *e, const struct core_oper
     }
     const int64_t of_turned_v = x->v.turned_scales, of_q = x->q.scales, of_k = x->k.scales,
                   others = of_q + of_k + x->v.scales + x->q.turned_scales + x->k.turned_scales;
-    return (struct core_copies){.q = view_part(data, v, q),
-                                .k = view_part(data, v + q, k),
-                                .v = view_part(data, v + q + k, v),
-                                .turned_v = view_part(data, 0, v),
-                                .turned_qk = view_part(data, 2 * v + q + k, q + k),
-                                .forward_scales = view_part(scales, 0, of_turned_v + of_q + of_k),
-                                .backward_scales = view_part(scales, of_turned_v, others)};
+    return (struct core_copies){.q = view_slice(data, v, q),
+                                .k = view_slice(data, v + q, k),
+                                .v = view_slice(data, v + q + k, v),
+                                .turned_v = view_slice(data, 0, v),
+                                .turned_qk = view_slice(data, 2 * v + q + k, q + k),
+                                .forward_scales = view_slice(scales, 0, of_turned_v + of_q + of_k),
+                                .backward_scales = view_slice(scales, of_turned_v, others)};
 }
 
 /* Casts q, k and v to MXFP8, each in a pass that makes both copies. */
@@ -130,15 +130,15 @@ static void cast_qkv_to_mxfp8(struct emit *e, const struct core_operands *x,
     const int64_t of_q = x->q.scales, of_k = x->k.scales, of_v = x->v.scales,
                   of_turned_q = x->q.turned_scales;
     emit_cast_of(e, saved->qkv.q, &x->q,
-                 (struct view[]){to.q, view_part(scales, 0, of_q), view_part(to.turned_qk, 0, q),
-                                 view_part(scales, of_q + of_k + of_v, of_turned_q)});
+                 (struct view[]){to.q, view_slice(scales, 0, of_q), view_slice(to.turned_qk, 0, q),
+                                 view_slice(scales, of_q + of_k + of_v, of_turned_q)});
     emit_cast_of(
         e, saved->qkv.k, &x->k,
-        (struct view[]){to.k, view_part(scales, of_q, of_k), view_part(to.turned_qk, q, k),
-                        view_part(scales, of_q + of_k + of_v + of_turned_q, x->k.turned_scales)});
+        (struct view[]){to.k, view_slice(scales, of_q, of_k), view_slice(to.turned_qk, q, k),
+                        view_slice(scales, of_q + of_k + of_v + of_turned_q, x->k.turned_scales)});
     emit_cast_of(e, saved->qkv.v, &x->v,
-                 (struct view[]){to.v, view_part(scales, of_q + of_k, of_v), to.turned_v,
-                                 view_part(turned_v_scales, 0, x->v.turned_scales)});
+                 (struct view[]){to.v, view_slice(scales, of_q + of_k, of_v), to.turned_v,
+                                 view_slice(turned_v_scales, 0, x->v.turned_scales)});
 }
 
 /* Copies q, k and v one after another (torch.cat), and casts them with one scale. */
@@ -185,8 +185,8 @@ void narrow_core_backward(struct emit *e, struct work work, const struct attenti
     if (core_is_mxfp8(e))
         turned = new_copies(e, "d_o_turned", dtype, elements(&size));
     emit_cast_of(e, d_o, &size,
-                 (struct view[]){narrow, view_part(scales, 0, size.scales), turned,
-                                 view_part(scales, size.scales, turned_scales)});
+                 (struct view[]){narrow, view_slice(scales, 0, size.scales), turned,
+                                 view_slice(scales, size.scales, turned_scales)});
     work.attention.scaling = products_recipe(e->choices)->scaling;
     struct view write[4] = {grads->q, grads->k, grads->v};
     const int64_t workspace =

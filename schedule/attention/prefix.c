@@ -77,7 +77,7 @@ static struct view new_padded_piece(struct emit *e, const char *stem, struct pre
     if (lacks == 0)
         return view_none();
     struct view all = emit_compute_tensor(e, stem, CATEGORY_KV, reach.piece_tokens, width);
-    emit_zeros(e, view_part(all, own * width, lacks));
+    emit_zeros(e, view_slice(all, own * width, lacks));
     return all;
 }
 
@@ -88,7 +88,7 @@ static void gather_cache(struct emit *e, struct view own, struct view filled, st
 {
     int64_t all = reach.piece_tokens * width * e->unit.stages.count;
     emit_stage_collective(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
-                          view_part(cache, reach.subsequence_begin * width, all));
+                          view_slice(cache, reach.subsequence_begin * width, all));
 }
 
 /* Returns a copy of x[rows, width], the part of a cache that is filled so far, in the compute dtype. */
@@ -133,18 +133,18 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     }
     if (!shares || filled.k.count > 0) {
         const int64_t first = shares ? 0 : before;
-        to.k = view_part(shares ? filled.k : prefix->k, first * width.k_width,
-                         z.group_tokens * width.k_width);
-        to.v = view_part(shares ? filled.v : prefix->v, first * width.v_width,
-                         z.group_tokens * width.v_width);
+        to.k = view_slice(shares ? filled.k : prefix->k, first * width.k_width,
+                          z.group_tokens * width.k_width);
+        to.v = view_slice(shares ? filled.v : prefix->v, first * width.v_width,
+                          z.group_tokens * width.v_width);
     }
     struct qkv in = exchange_qkv(e, layer, &z, qkv, to, saved);
     if (shares) {
         gather_cache(e, in.k, filled.k, prefix->k, reach, width.k_width);
         gather_cache(e, in.v, filled.v, prefix->v, reach, width.v_width);
     }
-    in.k = view_part(prefix->k, 0, reach.queries_end * width.k_width);
-    in.v = view_part(prefix->v, 0, reach.queries_end * width.v_width);
+    in.k = view_slice(prefix->k, 0, reach.queries_end * width.k_width);
+    in.v = view_slice(prefix->v, 0, reach.queries_end * width.v_width);
     if (e->choices->profile->prefix_keys_copied && before > 0) {
         in.k = copy_view(e, in.k, "k_prefix", reach.queries_end, width.k_width);
         in.v = copy_view(e, in.v, "v_prefix", reach.queries_end, width.v_width);
@@ -170,7 +170,7 @@ static struct view add_gradient_tile(struct emit *e, struct view tile, struct vi
     bool wide = gradient_sum_dtype(e) != (enum dtype)e->choices->dtype;
     if (later.count == 0)
         return emit_in_dtype(e, tile, gradient_sum_dtype(e), "dkv_sum", CATEGORY_KV);
-    later = view_part(later, 0, (int64_t)tile.count);
+    later = view_slice(later, 0, (int64_t)tile.count);
     struct view sum = wide ? later : tile, part = wide ? tile : later;
     emit_add(e, sum, part, sum);
     return sum;
@@ -187,9 +187,9 @@ static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, 
     int64_t all = (reach.subsequence_begin + reach.piece_tokens * e->unit.stages.count) * width;
     if (later.count == 0)
         sum = emit_zeros(e, emit_tensor(e, "dkv_sum", CATEGORY_KV, gradient_sum_dtype(e), all, 0));
-    struct view part = view_part(sum, 0, (int64_t)tile.count);
+    struct view part = view_slice(sum, 0, (int64_t)tile.count);
     emit_add(e, part, tile, part);
-    return view_part(sum, 0, seen);
+    return view_slice(sum, 0, seen);
 }
 
 /* Returns, in the compute dtype, the gradients of the piece's own keys, which are complete now, since earlier queries
@@ -203,14 +203,14 @@ static struct view complete_gradient_sum(struct emit *e, struct view sum, struct
             piece = reach.piece_tokens * width;
     int64_t begin = reach.subsequence_begin * width,
             count = (reach.subsequence_end - reach.subsequence_begin) * width;
-    struct view part = view_part(sum, begin, count);
+    struct view part = view_slice(sum, begin, count);
     if (given.count > 0)
-        emit_add(e, part, view_part(given, begin, count), part);
+        emit_add(e, part, view_slice(given, begin, count), part);
     if (e->unit.stages.count > 1) {
         struct view mine = emit_tensor(e, "dkv_part", CATEGORY_KV, dtype_of_view(e, sum), piece, 0);
         part.count = (uint64_t)piece * e->unit.stages.count;
         emit_stage_collective(e, WORK_REDUCE_SCATTER, part, mine);
-        part = view_part(mine, 0, own);
+        part = view_slice(mine, 0, own);
     }
     return emit_in_dtype(e, part, (enum dtype)e->choices->dtype, "dkv", CATEGORY_KV);
 }
@@ -227,8 +227,8 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
     struct view d_o = exchange_out_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.group_tokens,
                              z.heads / z.head_ranks);
-    struct qkv in = {saved->qkv.q, view_part(prefix->k, 0, reach.queries_end * width.k_width),
-                     view_part(prefix->v, 0, reach.queries_end * width.v_width)};
+    struct qkv in = {saved->qkv.q, view_slice(prefix->k, 0, reach.queries_end * width.k_width),
+                     view_slice(prefix->v, 0, reach.queries_end * width.v_width)};
     struct qkv grads = new_qkv_gradients(e, z.group_tokens, z.q_width / z.head_ranks,
                                          reach.queries_end, width.k_width, width.v_width);
     attention_tile_backward(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD, reach),

@@ -49,7 +49,7 @@ static struct view project_part(struct emit *e, uint32_t layer, const char *stem
     const int64_t h = e->choices->model->hidden;
     struct view y = emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, rows, width);
     tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, x,
-                  view_part(weight_view(e, layer, WEIGHT_QKV), *first * h, width * h), view_none(),
+                  view_slice(weight_view(e, layer, WEIGHT_QKV), *first * h, width * h), view_none(),
                   y, rows, width, h);
     *first += width;
     return y;
@@ -193,13 +193,13 @@ void attention_save_output(struct emit *e, struct attention_saved *saved, struct
     /* If only the core's results are kept, the statistics of the layer's first norm have these bytes
      * (schedule/step/layer.c). */
     const int64_t beside =
-        kept_core_alone(e->choices) ? 0 : attention_extra_kept_bytes(e, tokens, heads);
+        kept_keeps_core_only(e->choices) ? 0 : attention_extra_kept_bytes(e, tokens, heads);
     const int64_t more = (beside + 3) / 4;
     saved->o = o;
     saved->lse = emit_tensor(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32,
                              more > 0 ? tokens * heads + more : tokens, more > 0 ? 0 : heads);
     if (more > 0)
-        saved->lse = view_part(saved->lse, 0, tokens * heads);
+        saved->lse = view_slice(saved->lse, 0, tokens * heads);
     saved_buffers_add(&e->kept_buffers, saved->o.buffer);
     saved_buffers_add(&e->kept_buffers, saved->lse.buffer);
 }

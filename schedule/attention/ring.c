@@ -40,8 +40,8 @@ struct view ring_new_blocks(struct emit *e, const struct ring_shape *z, const ch
 struct qkv ring_keys_values(const struct ring_shape *z, struct view block)
 {
     const int64_t keys = z->rank_tokens * z->kv_width;
-    return (struct qkv){.k = view_part(block, 0, keys),
-                        .v = view_part(block, keys, z->rank_tokens * z->v_width)};
+    return (struct qkv){.k = view_slice(block, 0, keys),
+                        .v = view_slice(block, keys, z->rank_tokens * z->v_width)};
 }
 
 struct view ring_own_keys_values(const struct attention_saved *saved)
@@ -54,7 +54,7 @@ struct view ring_own_keys_values(const struct attention_saved *saved)
 struct qkv ring_queries_keys_values(struct view q, struct view kv)
 {
     const int64_t half = (int64_t)kv.count / 2;
-    return (struct qkv){q, view_part(kv, 0, half), view_part(kv, half, half)};
+    return (struct qkv){q, view_slice(kv, 0, half), view_slice(kv, half, half)};
 }
 
 uint32_t ring_step_count(const struct emit *e)
@@ -246,7 +246,7 @@ void ring_begin_step(struct emit *e, const struct ring_shape *z, uint32_t step,
             struct view message = pack_message(e, b->current_block);
             if (outer == 0)
                 b->gathered = gather_blocks(e, b->current_block, message);
-            b->next_window_first_block = view_part(b->gathered, next_outer * count, count);
+            b->next_window_first_block = view_slice(b->gathered, next_outer * count, count);
         }
     } else {
         if (inner == 0 && next_outer < outer_ring->size)

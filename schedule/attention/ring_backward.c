@@ -19,14 +19,14 @@ static struct qkv emit_tile_backward(struct emit *e, const struct ring_shape *z,
     int64_t v_begin = z->rank_tokens * z->kv_width, k_count = tile->key_count * z->kv_width;
     int64_t v_count = tile->key_count * z->v_width;
     struct work work = ring_tile_work(e, WORK_ATTENTION_BACKWARD, z, tile);
-    struct qkv in = {view_part(saved->qkv.q, q_begin, q_count), view_part(kv, 0, k_count),
-                     view_part(kv, v_begin, v_count)};
-    struct qkv grads = {view_part(dq, q_begin, q_count), view_part(dkv, 0, k_count),
-                        view_part(dkv, v_begin, v_count)};
+    struct qkv in = {view_slice(saved->qkv.q, q_begin, q_count), view_slice(kv, 0, k_count),
+                     view_slice(kv, v_begin, v_count)};
+    struct qkv grads = {view_slice(dq, q_begin, q_count), view_slice(dkv, 0, k_count),
+                        view_slice(dkv, v_begin, v_count)};
     attention_tile_backward(
-        e, work, &in, view_part(saved->o, o_begin, o_count),
-        view_part(saved->lse, tile->first_query * z->heads, tile->query_count * z->heads),
-        view_part(d_o, o_begin, o_count), &grads);
+        e, work, &in, view_slice(saved->o, o_begin, o_count),
+        view_slice(saved->lse, tile->first_query * z->heads, tile->query_count * z->heads),
+        view_slice(d_o, o_begin, o_count), &grads);
     return grads;
 }
 
@@ -35,7 +35,7 @@ static void add_in_place(struct emit *e, struct view sum, int64_t begin, struct 
 {
     if (sum.count == 0)
         return;
-    sum = view_part(sum, begin, (int64_t)part.count);
+    sum = view_slice(sum, begin, (int64_t)part.count);
     emit_add(e, sum, part, sum);
 }
 
@@ -112,7 +112,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
         ring_begin_step(e, z, step, &blocks);
         struct view into = {0};
         if (reduced)
-            into = view_part(all, step * block, block);
+            into = view_slice(all, step * block, block);
         struct ring_gradients here =
             ring_step_backward(e, z, step, saved, blocks.current_block, d_o, into, sums);
         if (step == 0)

@@ -3,7 +3,7 @@
 
 static struct view tile_rows(struct view x, const struct ring_tile *tile, int64_t width)
 {
-    return view_part(x, tile->first_query * width, tile->query_count * width);
+    return view_slice(x, tile->first_query * width, tile->query_count * width);
 }
 
 op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
@@ -12,8 +12,8 @@ op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct
     struct work work = ring_tile_work(e, WORK_ATTENTION, z, tile);
     struct qkv in = {
         .q = tile_rows(q, tile, z->q_width),
-        .k = view_part(kv, 0, tile->key_count * z->kv_width),
-        .v = view_part(kv, z->rank_tokens * z->kv_width, tile->key_count * z->v_width),
+        .k = view_slice(kv, 0, tile->key_count * z->kv_width),
+        .v = view_slice(kv, z->rank_tokens * z->kv_width, tile->key_count * z->v_width),
     };
     return attention_tile(e, work, &in, tile_rows(o, tile, z->o_width),
                           tile_rows(lse, tile, z->heads));

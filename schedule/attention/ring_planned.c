@@ -127,7 +127,7 @@ static struct view return_results(struct emit *e, const struct planned_ring *p,
 static struct view view_of_part(struct view x, int64_t part, int64_t parts)
 {
     const int64_t count = (int64_t)x.count / parts;
-    return view_part(x, part * count, count);
+    return view_slice(x, part * count, count);
 }
 
 static struct work round_attention_work(const struct emit *e, const struct planned_ring *p,

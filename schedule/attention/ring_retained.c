@@ -117,11 +117,11 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
         bool first = step == 0, last = step + 1 == steps;
         e->tags.step = (uint16_t)step;
         next = ring_new_blocks(e, z, "message", last ? 1 : 2);
-        struct view gradient = last ? next : view_part(next, block, block);
+        struct view gradient = last ? next : view_slice(next, block, block);
         if (first)
-            shift_blocks(e, -1, kv, view_part(next, 0, block), e->last_compute);
+            shift_blocks(e, -1, kv, view_slice(next, 0, block), e->last_compute);
         else
-            shift_blocks(e, -1, last ? view_part(message, block, block) : message, next,
+            shift_blocks(e, -1, last ? view_slice(message, block, block) : message, next,
                          e->last_compute);
         /* The tiles of the first step do not write all elements of the gradient. The others must be zero, because later
          * steps add to all of them. */
@@ -131,7 +131,7 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
         else
             ring_step_backward(e, z, steps - 1 - step, saved, kv, d_o, view_none(),
                                (struct ring_gradients){dq, gradient});
-        kv = view_part(next, 0, block);
+        kv = view_slice(next, 0, block);
         message = next;
     }
     e->tags.step = IR_NONE16;

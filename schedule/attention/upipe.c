@@ -59,11 +59,11 @@ static struct upipe upipe_of(struct emit *e, uint32_t layer)
         heads->heads_per_rank = (p == Q ? z->heads : z->kv_heads) / z->head_ranks;
         int64_t rows = heads->heads_per_rank * u.columns_of_stage;
         heads->weight =
-            emit_transpose_to_count_first(e, view_part(weight, row * h, rows * h), "wqkv_staged",
+            emit_transpose_to_count_first(e, view_slice(weight, row * h, rows * h), "wqkv_staged",
                                           z->head_ranks, heads->heads_per_rank, z->head_dim * h);
         if (bias.count > 0)
             heads->bias =
-                emit_transpose_to_count_first(e, view_part(bias, row, rows), "bias_staged",
+                emit_transpose_to_count_first(e, view_slice(bias, row, rows), "bias_staged",
                                               z->head_ranks, heads->heads_per_rank, z->head_dim);
         row += rows;
     }
@@ -82,12 +82,12 @@ static struct scattered_heads project_and_scatter_part(const struct upipe *u, st
     struct view bias = view_none(), none = view_none();
     struct scattered_heads part = {.unnormed_heads = none};
     if (heads->bias.count > 0)
-        bias = view_part(heads->bias, g * u->columns_of_stage, u->columns_of_stage);
+        bias = view_slice(heads->bias, g * u->columns_of_stage, u->columns_of_stage);
     struct view y =
         emit_compute_tensor(e, "head", CATEGORY_ACTIVATION, z->rank_tokens, u->columns_of_stage);
     e->tags.region = REGION_LINEAR;
     emit_matmul(e, MATMUL_NT, x,
-                view_part(heads->weight, g * u->columns_of_stage * h, u->columns_of_stage * h),
+                view_slice(heads->weight, g * u->columns_of_stage * h, u->columns_of_stage * h),
                 bias, y, z->rank_tokens, u->columns_of_stage, h);
     e->tags.region = REGION_ATTENTION;
     if (p != V && z->norms_heads) {
@@ -156,7 +156,7 @@ static void gather_gradient_part(const struct upipe *u, const struct scattered_h
 
 static struct view view_of_stage(struct view all, int64_t g, int64_t elements)
 {
-    return view_part(all, g * elements, elements);
+    return view_slice(all, g * elements, elements);
 }
 
 /* Returns the work of the core of one head on all tokens of the head group. */

@@ -120,7 +120,7 @@ static const struct chain_row internlm[] = {
 
 /* The chain that makes the gradient of tokens from the gradients of their 8 copies. Bytes per element of the copies:
  * zeros 2 / 8, index_put_() with sums 6. */
-static const struct cost_chain gradients_of_copies = {
+static const struct cost_chain copy_gradients_chain = {
     .kernel_count = 2, .bytes_per_element = 6.25, .scattered_bytes = 6};
 
 /* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: norms,
@@ -158,7 +158,7 @@ static const struct chain_row hf[] = {
      .slow_kernel_passes = 1,
      .slow_bytes = 4,
      .gathered = 4,
-     .unweighted = &gradients_of_copies},
+     .unweighted = &copy_gradients_chain},
     /* bytes per element: the gradient of each copy 2 / 8 + 2, zeros 2, index_put_() with sums 6; the gradient of the
      * weights 6 + 2, the product with the weights 4 */
     {.kind = WORK_UNPERMUTE_BACKWARD,
@@ -245,12 +245,12 @@ static const struct chain_row nanotron[] = {
      .slow_bytes = 8},
 };
 
-/* The tables of the frameworks. A kind of work that a table has no row for has the chain of the table that `like`
- * names. */
+/* The tables of the frameworks. A kind of work that a table has no row for has the chain of the table that
+ * `inherits_from` names. */
 static const struct {
     const struct chain_row *row;
     size_t count;
-    enum chains like; /* CHAINS_FUSED: none */
+    enum chains inherits_from; /* CHAINS_FUSED: none */
 } tables[CHAINS_COUNT] = {
     [CHAINS_TORCHTITAN] = {torchtitan, ARRAY_LEN(torchtitan), CHAINS_FUSED},
     [CHAINS_INTERNEVO] = {internevo, ARRAY_LEN(internevo), CHAINS_FUSED},
@@ -260,14 +260,14 @@ static const struct {
     [CHAINS_NANOTRON] = {nanotron, ARRAY_LEN(nanotron), CHAINS_FUSED},
 };
 
-/* Sets those elements of chain[] for which the table of a framework, or the table that it names by `like`, has a row.
- * compile: to the chains of compiled code. kept: eager chains also get kept_bytes. sum_ranks: the number of tensor
- * ranks whose tokens the sums of gradients cover; 1: only the rank's own tokens. */
-static void set_chains(enum chains chains, bool compile, bool kept, double sum_ranks,
-                       struct cost_chain chain[WORK_KIND_COUNT])
+/* Sets those elements of chain[] for which the table of a framework, or the table that it names by `inherits_from`, has
+ * a row. compile: to the chains of compiled code. kept: eager chains also get kept_bytes. sum_ranks: the number of
+ * tensor ranks whose tokens the sums of gradients cover; 1: only the rank's own tokens. */
+static void set_chains_of_framework(enum chains chains, bool compile, bool kept, double sum_ranks,
+                                    struct cost_chain chain[WORK_KIND_COUNT])
 {
-    if (tables[chains].like != CHAINS_FUSED)
-        set_chains(tables[chains].like, compile, kept, sum_ranks, chain);
+    if (tables[chains].inherits_from != CHAINS_FUSED)
+        set_chains_of_framework(tables[chains].inherits_from, compile, kept, sum_ranks, chain);
     for (size_t i = 0; i < tables[chains].count; i++) {
         const struct chain_row *row = &tables[chains].row[i];
         struct cost_chain eager = {.bytes_per_element = row->bytes_per_element +
@@ -324,13 +324,13 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
         (choices->tensor_plan == TENSOR_PLAN_MODULE || choices->tensor_plan == TENSOR_PLAN_ASYNC) &&
         choices->tp > 1;
     const double sum_ranks = sums_gathered ? choices->row_ranks : 1;
-    set_chains(chains, fuses_chains(choices), kept, sum_ranks, chain);
+    set_chains_of_framework(chains, fuses_chains(choices), kept, sum_ranks, chain);
     /* A chosen loss has the same chain whether or not the chains of layers are fused. Only the loss of a divided
      * vocabulary (LOSS_PARALLEL) is compiled together with the layers. */
     bool chosen = profile == NULL || choices->loss != profile->loss;
     const enum chains of_loss = chains != CHAINS_FUSED ? chains : CHAINS_TORCHTITAN;
-    set_chains(of_loss, false, kept, sum_ranks, eager);
-    set_chains(of_loss, true, kept, sum_ranks, compiled);
+    set_chains_of_framework(of_loss, false, kept, sum_ranks, eager);
+    set_chains_of_framework(of_loss, true, kept, sum_ranks, compiled);
     for (size_t i = 0; chosen && choices->loss != LOSS_PROFILE && i < ARRAY_LEN(losses); i++)
         chain[losses[i]] = choices->loss == LOSS_EAGER || choices->loss == LOSS_HF
                                ? eager[losses[i]]

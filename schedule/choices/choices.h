@@ -203,12 +203,12 @@ enum helper_weights {
 };
 
 /* The numbers of subsequences that stages share under CHOICE_PIPELINE_MSP. first: how many at the front of a sequence,
- * while the pipeline fills. last: how many at its end, while it drains. SHARED_ALL: as many as the pipeline has idle
- * stages for. */
+ * while the pipeline fills. last: how many at its end, while it drains. SHARED_UNITS_ALL: as many as the pipeline has
+ * idle stages for. */
 struct shared_units {
     uint32_t first, last;
 };
-#define SHARED_ALL UINT32_MAX
+#define SHARED_UNITS_ALL UINT32_MAX
 
 enum activations_choice {
     CHOICE_ACTIVATIONS_KEEP,      /* everything the backward reads stays */
@@ -525,7 +525,7 @@ struct request {
     /* The rule by which the caller computes subsequence_tokens before it builds the schedule, if they are NULL here;
      * resolve_choices() does not need them. 0: lengths are equal. */
     int length_rule;
-    const struct shared_units *shared_units; /* NULL: SHARED_ALL of both. Borrowed. */
+    const struct shared_units *shared_units; /* NULL: SHARED_UNITS_ALL of both. Borrowed. */
     bool shared_units_open; /* the caller computes shared_units from costs before building */
 
     int64_t seq, global_batch, micro_batch;

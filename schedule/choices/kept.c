@@ -82,7 +82,7 @@ struct kept_products kept_products_of(const struct choices *c)
     return keeps;
 }
 
-bool kept_core_alone(const struct choices *c)
+bool kept_keeps_core_only(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
            c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
@@ -92,7 +92,7 @@ bool kept_core_alone(const struct choices *c)
  * weight reads it. Of each norm's bytes at most 2 are left: an fp32 copy has 2 bytes more than the 16 bits that the
  * schedule's norm reads. The norm's backward cannot free the normalised tensor then, so d_norm and d_narrow grow by its
  * bytes. */
-static void drop_normalised(struct kept_bytes_row *kept)
+static void drop_bytes_of_normalised(struct kept_bytes_row *kept)
 {
     uint8_t *const of_norms[] = {&kept->first, &kept->second, &kept->after, &kept->heads};
     if (kept->first > 2 && kept->d_norm > 0) {
@@ -108,7 +108,7 @@ static void drop_normalised(struct kept_bytes_row *kept)
  * joint product of q, k and v, so the whole product stays. again: with eager kernels, torch.cat() of the rotated and
  * the other columns orders q by heads; attention's result has the same order, so the output projection reads a copy.
  * inputs1, inputs2: a joint product casts its input once. */
-static void add_fused_products(struct kept_bytes_row *kept, uint8_t kernels)
+static void add_bytes_of_fused_products(struct kept_bytes_row *kept, uint8_t kernels)
 {
     kept->joint_q = kept->joint_kv = 2;
     kept->again = kernels == KERNELS_EAGER ? 2 : 0;
@@ -132,9 +132,9 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
         if (rows[i].code == code && rows[i].kernels == kernels && rows[i].autocast == autocast)
             kept = rows[i];
     if (c->model->adapter_rank > 0)
-        drop_normalised(&kept);
+        drop_bytes_of_normalised(&kept);
     if (products_are_joint(c))
-        add_fused_products(&kept, kernels);
+        add_bytes_of_fused_products(&kept, kernels);
     if (kept.code == CODE_NANOTRON && c->model->kv_heads < c->model->heads)
         kept.joint_kv = 0;
     if (kept.code == CODE_NANOTRON && c->micro_batch == 1)

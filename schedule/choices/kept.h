@@ -39,7 +39,7 @@ struct kept_products {
 struct kept_products kept_products_of(const struct choices *choices);
 /* True if attention's core is the part of a layer whose results are kept while the rest is recomputed: with activations
  * selective and selective-op. */
-bool kept_core_alone(const struct choices *choices);
+bool kept_keeps_core_only(const struct choices *choices);
 /* Returns the row for the choices. All columns are 0 if the layer keeps only what ops read, and if it computes in fp32.
  * They are also 0 with --activations ratio or --host-layers, which can copy to the host only what ops wrote; for the
  * same reason `input` is 0 with --activations offload. joint_q, joint_kv and again are 0 unless attention is local and

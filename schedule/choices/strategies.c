@@ -33,25 +33,26 @@ bool dispatcher_needs_counts(const struct choices *c)
 static const struct strategy strategies[] = {
     {.name = "ulysses", .summary = "trade sequence shards for head shards around attention (DeepSpeed-Ulysses)",
      .attention = CHOICE_ATTENTION_ULYSSES, .weights = CHOICE_WEIGHTS_ZERO3,
-     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed", .compared_ranks = 32},
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed", .max_compared_ranks = 32},
     {.name = "ring", .summary = "pass key and value blocks round the ranks of a sequence (Ring Attention, zigzag)",
      .attention = CHOICE_ATTENTION_RING, .weights = CHOICE_WEIGHTS_ZERO3,
-     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "internevo", .compared_ranks = 64},
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "internevo", .max_compared_ranks = 64},
     {.name = "2d", .summary = "Ulysses inside groups of ranks, a ring or a double ring between them (LoongTrain)",
      .attention = CHOICE_ATTENTION_2D, .weights = CHOICE_WEIGHTS_ZERO3,
-     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "internevo", .compared_ranks = 64},
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "internevo", .max_compared_ranks = 64},
     {.name = "fpdt", .summary = "Ulysses chunk by chunk, the other chunks' keys and values on the host (FPDT, Ulysses-Offload)",
      .attention = CHOICE_ATTENTION_FPDT, .weights = CHOICE_WEIGHTS_ZERO3,
-     .activations = CHOICE_ACTIVATIONS_OFFLOAD, .profile = "deepspeed", .compared_ranks = 8},
+     .activations = CHOICE_ACTIVATIONS_OFFLOAD, .profile = "deepspeed", .max_compared_ranks = 8},
     {.name = "upipe", .summary = "Ulysses in stages of one query head a rank, so that q, k and v exist for one stage (Untied Ulysses)",
      .attention = CHOICE_ATTENTION_UPIPE, .weights = CHOICE_WEIGHTS_ZERO3,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "torchtitan"},
     {.name = "megatron-sp", .summary = "heads, feed-forward width and vocabulary over ranks, tokens between (Megatron)",
      .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .fills_tp = true,
-     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "megatron", .compared_ranks = 16},
+     .activations = CHOICE_ACTIVATIONS_FULL, .profile = "megatron", .max_compared_ranks = 16},
     {.name = "sppo", .summary = "megatron-sp on subsequences in a pipeline, activations to the host by ratio (SPPO)",
      .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO1, .fills_tp = true,
-     .fills_subsequences = true, .activations = CHOICE_ACTIVATIONS_RATIO, .profile = "megatron", .compared_ranks = 64},
+     .fills_subsequences = true, .activations = CHOICE_ACTIVATIONS_RATIO, .profile = "megatron",
+     .max_compared_ranks = 64},
     {.name = "local", .summary = "whole sequences on every rank: data parallelism alone",
      .attention = CHOICE_ATTENTION_LOCAL, .weights = CHOICE_WEIGHTS_ZERO3,
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
@@ -60,7 +61,7 @@ static const struct strategy strategies[] = {
 /* The switches that profiles neutral and ideal share. All other switches are off in both: each stands for a copy, wait,
  * pass or buffer that only one framework has. docs/strategies/profiles.md, "Profile neutral", has the reason for every
  * value. */
-#define WELL_MADE                                                                                                     \
+#define NEUTRAL_SWITCHES                                                                                              \
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN, /* the fastest in each device's file */   \
      .kv_replication = KV_TO_RANKS,                                                                                   \
      .copies_before = 1,                /* one kernel packs q, k and v; what arrives is in token order */             \
@@ -78,7 +79,7 @@ static const struct strategy strategies[] = {
      .fused_merge = true                /* as ring-flash-attention under torch.jit, TransformerEngine */
 
 /* The switches that the profiles of PyTorch's own parallelism share. */
-#define PYTORCH                                                                                                       \
+#define PYTORCH_SWITCHES                                                                                              \
      .copies_before = 1, .copies_after = 1,                                                                           \
      .rotation = ROTATE_ALL_GATHER,     /* rotate_method of _context_parallel */                                      \
      .moments_allocated_in_step = true, /* torch.optim.AdamW: _init_group() in step() */                              \
@@ -204,7 +205,7 @@ static const struct profile profiles[] = {
     {.name = "torchtitan", .summary = "torchtitan with PyTorch's context parallelism, January 2025",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_HEADS,     /* its Llama calls repeat_kv before the attention call */
-     PYTORCH,
+     PYTORCH_SWITCHES,
      .loss = LOSS_EAGER,                /* cross_entropy(pred.float()); train.py: "del pred" before the backward */
      .expandable_segments = true,       /* run_llama_train.sh: PYTORCH_CUDA_ALLOC_CONF */
      .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
@@ -222,7 +223,7 @@ static const struct profile profiles[] = {
     {.name = "fsdp1", .summary = "PyTorch's FullyShardedDataParallel as Composer and llm-foundry run it",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_HEADS,
-     PYTORCH,                           /* it has no ring: as torchtitan */
+     PYTORCH_SWITCHES,                           /* it has no ring: as torchtitan */
      .recomputes_whole_layer = true,    /* checkpoint_wrapper of PyTorch 1.13: the whole block */
      .loss = LOSS_COMPILED,             /* mpt_causal_lm: loss_fn is fused_crossentropy unless a file says otherwise */
      .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
@@ -237,7 +238,7 @@ static const struct profile profiles[] = {
      .attention_impl = ATTENTION_FA2,   /* sdpa: the flash kernel */
      .attention_impl_90 = ATTENTION_CUDNN, /* sdpa: sdp_utils.cpp, check_prefer_cudnn_attention() */
      .kv_replication = KV_TO_RANKS,     /* use_gqa_in_sdpa(): enable_gqa where there is no mask */
-     PYTORCH,                           /* as torchtitan; cp_comm_strategy's default is the all-gather */
+     PYTORCH_SWITCHES,                           /* as torchtitan; cp_comm_strategy's default is the all-gather */
      .loss = LOSS_EAGER,                /* ForCausalLMLoss: cross_entropy(logits.float()); compute_loss() drops the outputs */
      .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
      .tensors_allocated_singly = true,  /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
@@ -256,7 +257,7 @@ static const struct profile profiles[] = {
      .attention_impl = ATTENTION_FA2,   /* as hf */
      .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,
-     PYTORCH,                           /* it has no ring: as hf */
+     PYTORCH_SWITCHES,                           /* it has no ring: as hf */
      .loss = LOSS_EAGER,                /* as hf */
      .grad_dtype = DTYPE_F32,           /* .grad has the parameters' type, and DDP reduces it */
      .tensors_allocated_singly = true,  /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
@@ -321,15 +322,15 @@ static const struct profile profiles[] = {
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm(): _foreach_norm(), and _foreach_mul_() always */
      .chains = CHAINS_NANOTRON},        /* eager GLUActivation and loss; norms and rotations of flash-attn */
     {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",
-     WELL_MADE, .prefetch_layers = 1},  /* a plain PyTorch program: the device file's host costs */
+     NEUTRAL_SWITCHES, .prefetch_layers = 1},  /* a plain PyTorch program: the device file's host costs */
     {.name = "fsdp-gloo", .summary = "neutral under PyTorch's FSDP over gloo on processors: collectives hold the thread that computes",
-     WELL_MADE,
+     NEUTRAL_SWITCHES,
      .gathers_to_flat_buffer = true,    /* foreach_all_gather_copy_out() */
      .has_root_unit = true,             /* fully_shard(model), tests/scripts/record_steps.py */
      .prefetch_layers = 0,              /* foreach_all_gather() with async_op=False: the thread waits, also when it prefetches */
      .collectives_block_issue = true},  /* foreach_reduce(): dist.reduce_scatter_tensor() waits as well */
     {.name = PROFILE_IDEAL, .summary = "neutral without host and framework time: what the method itself takes",
-     WELL_MADE, .prefetch_layers = 1, .is_ideal = true},
+     NEUTRAL_SWITCHES, .prefetch_layers = 1, .is_ideal = true},
 };
 /* clang-format on */
 

@@ -21,7 +21,7 @@ struct strategy {
     bool fills_subsequences; /* open pp and subsequences are filled by schedule/config/sppo.h */
     /* the largest number of ranks on which a step of the strategy was compared with a measured one
      * (traces/published/measurements.csv); 0: none was compared */
-    int64_t compared_ranks;
+    int64_t max_compared_ranks;
 };
 /* Return all strategies, or all profiles, and set *count to their number. */
 const struct strategy *strategies_list(size_t *count);

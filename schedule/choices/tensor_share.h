@@ -33,7 +33,7 @@ struct tensor_block {
     int64_t rows;
     /* the block is one of key or value heads; it is divided only over ranks that hold different heads
      * (tensor_kv_copies()) */
-    bool is_copied;
+    bool has_kv_heads;
 };
 /* The way in which tensor ranks divide a tensor: by rows, each block by itself, or by columns. */
 struct tensor_cut {

@@ -11,7 +11,7 @@ enum { CHUNK_TOKENS = 65536 };
 enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
 
 /* Returns `pieces`, but at most the number of rows of a rank, and at most 65535: ops number pieces with 16 bits. */
-static int64_t limit_pieces(const struct choices *c, int64_t pieces)
+static int64_t limit_piece_count(const struct choices *c, int64_t pieces)
 {
     enum { PIECES_MAX = 65535 };
     int64_t rows = c->seq / c->hp * c->micro_batch, most = rows < PIECES_MAX ? rows : PIECES_MAX;
@@ -39,8 +39,8 @@ int64_t resolve_liger_pieces(const struct choices *c)
 struct resolve_pieces resolve_fpdt_pieces(const struct choices *c)
 {
     int64_t chunks = (int64_t)c->chunk_count * c->micro_batch;
-    return (struct resolve_pieces){limit_pieces(c, LOSS_PIECES * chunks),
-                                   limit_pieces(c, FFN_PIECES * chunks)};
+    return (struct resolve_pieces){limit_piece_count(c, LOSS_PIECES * chunks),
+                                   limit_piece_count(c, FFN_PIECES * chunks)};
 }
 
 /* Returns the default number of pieces of the loss. With the profile's switch chunk_tile_sync it is DeepSpeed's. Else
@@ -53,7 +53,7 @@ static int64_t default_loss_pieces(const struct choices *c)
     if (c->profile->chunk_tile_sync)
         return resolve_fpdt_pieces(c).loss_pieces;
     int64_t suggested = (2 * m->vocab + m->hidden - 1) / m->hidden;
-    return limit_pieces(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
+    return limit_piece_count(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
 }
 
 /* Checks that, if attention is sparse in chunks of the sequence, FPDT cuts the sequence into the same chunks. */
@@ -117,7 +117,7 @@ static enum status refuse_chunk(const struct choices *c, int64_t chunk, struct d
                               "--chunk %lld or less would do",
                               (long long)chunk, (long long)c->seq, (long long)c->seq);
     text_puts(&would, "--chunk ");
-    resolve_put_multiples(&would, chunk, c->hp);
+    resolve_append_multiples(&would, chunk, c->hp);
     return resolve_refuse_size(diag, "--chunk", &would,
                                "a chunk of %lld tokens does not divide over hp %u",
                                (long long)chunk, c->hp);

@@ -81,7 +81,7 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
     int64_t unit = (int64_t)c->dp * c->micro_batch;
     c->global_batch = r->global_batch > 0 ? r->global_batch : unit;
     if (c->global_batch % unit != 0) {
-        resolve_put_multiples(&would, c->global_batch, unit);
+        resolve_append_multiples(&would, c->global_batch, unit);
         return resolve_refuse_size(
             diag, "--batch", &would,
             "a batch of %lld sequences does not divide over dp %u x micro-batch %lld",
@@ -148,7 +148,8 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
 }
 
 /* Chooses ROTATE_BY_CORE_PLAN. Refuses --rotate, since the tiles of the core plan say which rows are sent. */
-static enum status use_tiles_of_plan(struct choices *c, const struct request *r, struct diag *diag)
+static enum status rotate_by_core_plan(struct choices *c, const struct request *r,
+                                       struct diag *diag)
 {
     if (r->rotation != ROTATE_PROFILE)
         return resolve_refuse(
@@ -159,10 +160,10 @@ static enum status use_tiles_of_plan(struct choices *c, const struct request *r,
     return STATUS_OK;
 }
 
-/* Does what use_tiles_of_plan() does, for tiles that a named rule will make. Refuses rules that would make too many
+/* Does what rotate_by_core_plan() does, for tiles that a named rule will make. Refuses rules that would make too many
  * tiles. */
-static enum status use_tiles_of_rule(struct choices *c, const struct request *r,
-                                     const struct deal_choice *rule, struct diag *diag)
+static enum status rotate_by_deal_rule(struct choices *c, const struct request *r,
+                                       const struct deal_choice *rule, struct diag *diag)
 {
     const double tiles = tile_rules_estimate_tiles(rule, c->cp, c->seq);
     if (tiles > TILE_RULE_TILES_MAX)
@@ -171,7 +172,7 @@ static enum status use_tiles_of_rule(struct choices *c, const struct request *r,
                               "million tiles, and at most 4 million are made; take %s",
                               r->core_plan, (long long)c->seq, c->cp, tiles / 1e6,
                               rule->rule == DEAL_BLOCKS ? "longer blocks" : "fewer context ranks");
-    return use_tiles_of_plan(c, r, diag);
+    return rotate_by_core_plan(c, r, diag);
 }
 
 /* Takes the tiles of a core plan, if it has any. Refuses them if a layer of the model sees further than their
@@ -189,13 +190,13 @@ static enum status resolve_tiles(struct choices *c, const struct request *r, str
                                       "of the model sees further",
                                       (long long)tiles->window, (long long)layer);
         }
-    return documents_have_tiles(d) ? use_tiles_of_plan(c, r, diag) : STATUS_OK;
+    return documents_have_tiles(d) ? rotate_by_core_plan(c, r, diag) : STATUS_OK;
 }
 
 /* Checks what --core-plan names. The ranks of a plan must be those of a ring, and its tiles must fit the model. The
  * name of a rule must be valid even if there is one context rank, where the rule has no effect; else the rule must fit
  * the ranks and the sequence. */
-static enum status resolve_deal(struct choices *c, const struct request *r, struct diag *diag)
+static enum status resolve_core_plan(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct deal_choice rule;
     struct text would = {0};
@@ -223,9 +224,9 @@ static enum status resolve_deal(struct choices *c, const struct request *r, stru
                               "inner rings of %lld ranks do not divide the %u ranks of a ring",
                               (long long)rule.parameter, c->cp);
     if (c->seq % deal_choice_token_unit(&rule, c->cp) == 0)
-        return deal_choice_has_tiles(&rule) ? use_tiles_of_rule(c, r, &rule, diag) : STATUS_OK;
+        return deal_choice_has_tiles(&rule) ? rotate_by_deal_rule(c, r, &rule, diag) : STATUS_OK;
     if (rule.rule != DEAL_CHUNKS) {
-        resolve_put_multiples(&would, c->seq, deal_choice_token_unit(&rule, c->cp));
+        resolve_append_multiples(&would, c->seq, deal_choice_token_unit(&rule, c->cp));
         return resolve_refuse_size(
             diag, "--seq", &would,
             "core plan %s cuts a sequence into %lld equal slices, and it has "
@@ -233,7 +234,7 @@ static enum status resolve_deal(struct choices *c, const struct request *r, stru
             r->core_plan, (long long)deal_choice_token_unit(&rule, c->cp), (long long)c->seq);
     }
     text_puts(&would, "chunks of ");
-    resolve_put_divisors(&would, c->seq / c->cp, 0);
+    resolve_append_divisors(&would, c->seq / c->cp, 0);
     return resolve_refuse_size(diag, "--core-plan", &would,
                                "chunks of %lld tokens do not divide the %lld tokens of a rank",
                                (long long)rule.parameter, (long long)(c->seq / c->cp));
@@ -262,7 +263,7 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
             if (mesh_parts_allow_run(c, d))
                 fits[count++] = d;
         text_puts(&would, "--shard ");
-        resolve_put_numbers(&would, fits, count);
+        resolve_append_numbers(&would, fits, count);
         return resolve_refuse_size(
             diag, "--shard", &would,
             "weights cannot be sharded over runs of %lld of %lld ranks with hp %u",
@@ -301,7 +302,7 @@ static enum status resolve_stages(struct choices *c, struct request *stage, stru
     if (stage->ranks % pp != 0) {
         struct text would = {0};
         text_puts(&would, "pp ");
-        resolve_put_divisors(&would, stage->ranks, 0);
+        resolve_append_divisors(&would, stage->ranks, 0);
         return resolve_refuse_size(diag, "--pp", &would, "%lld ranks do not divide over pp %lld",
                                    (long long)stage->ranks, (long long)pp);
     }
@@ -574,8 +575,8 @@ static enum status check_attention_combinations(const struct choices *c, struct 
 
 /* Returns those of the modules `asked` that drop something in this model. Both are masks of bits 1 << enum
  * recompute_module. */
-static uint8_t effective_modules(const struct transformer *m, const struct profile *profile,
-                                 unsigned asked)
+static uint8_t modules_with_effect(const struct transformer *m, const struct profile *profile,
+                                   unsigned asked)
 {
     const int64_t with_experts = m->experts > 0 ? transformer_count_expert_layers(m) : 0;
     const bool has[RECOMPUTE_MODULE_COUNT] = {
@@ -607,7 +608,7 @@ static void fill_activations(struct choices *c, const struct request *r, uint8_t
         r->activations, r->recompute_modules != 0 ? CHOICE_ACTIVATIONS_KEEP : of_strategy);
     if (core && c->activations == CHOICE_ACTIVATIONS_KEEP)
         c->activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
-    c->recompute_modules = effective_modules(r->model, c->profile, asked);
+    c->recompute_modules = modules_with_effect(r->model, c->profile, asked);
     /* --up-projection may ask for a module without --recompute-modules. Then it has an effect only if activations are
      * kept, and is no error otherwise. */
     if (r->recompute_modules == 0 && c->activations != CHOICE_ACTIVATIONS_KEEP)
@@ -715,7 +716,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         resolve_tensor(c, &stage, strategy, &inside, &share, diag) != STATUS_OK ||
         resolve_degrees(c, &inside, strategy, note, diag) != STATUS_OK ||
         resolve_batch(c, r, diag) != STATUS_OK || resolve_documents(c, r, diag) != STATUS_OK ||
-        resolve_layout(c, diag) != STATUS_OK || resolve_deal(c, r, diag) != STATUS_OK ||
+        resolve_layout(c, diag) != STATUS_OK || resolve_core_plan(c, r, diag) != STATUS_OK ||
         pipeline_resolve(c, r, diag) != STATUS_OK || resolve_shard(c, &inside, diag) != STATUS_OK ||
         resolve_experts(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
@@ -734,6 +735,6 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         return STATUS_BAD_INPUT;
     resolve_expert_rows(c);
     if (note)
-        sppo_note_filled(c, asked, note);
+        sppo_add_notes_on_filled(c, asked, note);
     return STATUS_OK;
 }

@@ -17,23 +17,23 @@ static const char *list_separator(int i, int count)
     return i == 0 ? "" : i + 1 == count ? " or " : ", ";
 }
 
-void resolve_put_numbers(struct text *out, const int64_t *number, int count)
+void resolve_append_numbers(struct text *out, const int64_t *number, int count)
 {
     for (int i = 0; i < count; i++)
         text_printf(out, "%s%lld", list_separator(i, count), (long long)number[i]);
 }
 
-void resolve_put_divisors(struct text *out, int64_t n, int64_t other)
+void resolve_append_divisors(struct text *out, int64_t n, int64_t other)
 {
     int64_t kept[SPLITS_MAX]; /* filled from its end, so that the largest comes last */
     int count = 0;
     for (int64_t d = n < 65536 ? n : 65536; d >= 1 && count < SPLITS_MAX; d--)
         if (n % d == 0 && (other == 0 || other % d == 0))
             kept[SPLITS_MAX - ++count] = d;
-    resolve_put_numbers(out, kept + SPLITS_MAX - count, count);
+    resolve_append_numbers(out, kept + SPLITS_MAX - count, count);
 }
 
-void resolve_put_multiples(struct text *out, int64_t n, int64_t unit)
+void resolve_append_multiples(struct text *out, int64_t n, int64_t unit)
 {
     int64_t below = n / unit * unit;
     if (below > 0)
@@ -76,7 +76,7 @@ enum status resolve_check_rules(const struct rule *rule, size_t count, struct di
 
 /* ---- divisions of a sequence over context and head ranks ---- */
 
-static bool heads_fit(const struct transformer *m, int64_t hp)
+static bool hp_divides_heads(const struct transformer *m, int64_t hp)
 {
     return m->heads % hp == 0 && (m->kv_heads % hp == 0 || hp % m->kv_heads == 0);
 }
@@ -90,7 +90,7 @@ static bool is_zigzag(const struct request *r)
 
 /* Returns the number of tokens of which the length of a sequence must be a multiple, if it is on cp x hp ranks with
  * r->tp tensor ranks each. */
-static int64_t token_unit(const struct request *r, int64_t cp, int64_t hp)
+static int64_t sequence_length_unit(const struct request *r, int64_t cp, int64_t hp)
 {
     return (cp > 1 && is_zigzag(r) ? 2 * cp * hp : cp * hp) * r->tp;
 }
@@ -102,10 +102,10 @@ static bool zigzag_pair_fits(const struct request *r, int64_t cp, int64_t hp)
     return cp == 1 || hp == 1 || hp % 2 == 0 || !is_zigzag(r);
 }
 
-static bool degrees_fit(const struct request *r, int64_t cp, int64_t hp)
+static bool cp_and_hp_fit(const struct request *r, int64_t cp, int64_t hp)
 {
-    return heads_fit(r->model, hp) && zigzag_pair_fits(r, cp, hp) &&
-           r->seq % token_unit(r, cp, hp) == 0;
+    return hp_divides_heads(r->model, hp) && zigzag_pair_fits(r, cp, hp) &&
+           r->seq % sequence_length_unit(r, cp, hp) == 0;
 }
 
 struct degree_split {
@@ -121,7 +121,7 @@ static int find_splits(const struct request *r, struct attention_axes axes, int6
     for (int64_t hp = axes.hp ? ranks : 1; hp >= 1 && count < SPLITS_MAX; hp--) {
         if (ranks % hp != 0 || (!axes.cp && hp != ranks) || hp > r->model->heads)
             continue;
-        if (degrees_fit(r, ranks / hp, hp))
+        if (cp_and_hp_fit(r, ranks / hp, hp))
             split[count++] = (struct degree_split){ranks / hp, hp};
     }
     return count;
@@ -129,13 +129,13 @@ static int find_splits(const struct request *r, struct attention_axes axes, int6
 
 /* Appends the possible divisions, for example "hp 1, 2 or 4"; with a context axis "cp x hp 4 x 1 or 2 x 2", or nothing
  * if there is none. */
-static void put_splits(struct text *out, const struct request *r, struct attention_axes axes,
-                       int64_t ranks)
+static void append_splits(struct text *out, const struct request *r, struct attention_axes axes,
+                          int64_t ranks)
 {
     struct degree_split split[SPLITS_MAX];
     if (!axes.cp) {
         text_puts(out, "hp ");
-        resolve_put_divisors(out, r->ranks, axes.hp ? r->model->heads : 1);
+        resolve_append_divisors(out, r->ranks, axes.hp ? r->model->heads : 1);
         return;
     }
     int count = find_splits(r, axes, ranks, split);
@@ -158,11 +158,11 @@ static bool choose_split(const struct request *r, struct attention_axes axes, in
     int count = find_splits(r, axes, ranks, split), last = -1;
     for (int i = 0; i < count; i++) {
         bool given = (s->cp <= 0 || s->cp == split[i].cp) && (s->hp <= 0 || s->hp == split[i].hp);
-        bool open = axes.cp && s->cp <= 0 && s->hp <= 0;
+        bool is_open = axes.cp && s->cp <= 0 && s->hp <= 0;
         if (!given)
             continue;
         last = i;
-        if (!open || split[i].hp <= r->gpus_per_node)
+        if (!is_open || split[i].hp <= r->gpus_per_node)
             break;
     }
     if (last >= 0)
@@ -194,7 +194,7 @@ static void fill_degrees(const struct request *r, struct attention_axes axes, in
 }
 
 /* Appends the names of the strategies that cut a sequence by context ranks (`cp` set), or by head ranks (not set). */
-static void put_strategies_with(struct text *out, bool cp)
+static void append_strategies_with(struct text *out, bool cp)
 {
     size_t count;
     const struct strategy *strategy = strategies_list(&count);
@@ -213,7 +213,7 @@ static enum status check_axes(const struct request *r, const struct strategy *st
     if (!context && !heads)
         return STATUS_OK;
     struct text which = {0};
-    put_strategies_with(&which, context);
+    append_strategies_with(&which, context);
     resolve_refuse(
         diag, context ? "--cp" : "--hp",
         "strategy '%s' %s: %s is %lld; 1 would do, or one of the strategies that have %s ranks: %s",
@@ -231,14 +231,14 @@ static enum status check_split(const struct request *r, struct attention_axes ax
                                struct degree_split s, struct diag *diag)
 {
     struct text would = {0};
-    int64_t ranks = s.cp * s.hp, unit = token_unit(r, s.cp, s.hp);
+    int64_t ranks = s.cp * s.hp, unit = sequence_length_unit(r, s.cp, s.hp);
     const struct transformer *m = r->model;
-    bool fit = heads_fit(m, s.hp);
+    bool fit = hp_divides_heads(m, s.hp);
     if (!fit && m->heads % s.hp == 0 && !axes.cp) {
         text_puts(&would, "hp ");
-        resolve_put_divisors(&would, m->kv_heads, r->ranks);
+        resolve_append_divisors(&would, m->kv_heads, r->ranks);
     } else if (!fit || !zigzag_pair_fits(r, s.cp, s.hp)) {
-        put_splits(&would, r, axes, ranks);
+        append_splits(&would, r, axes, ranks);
     }
     if (m->heads % s.hp != 0)
         return resolve_refuse_size(diag, "--hp", &would, "%lld heads do not divide over hp %lld",
@@ -255,11 +255,11 @@ static enum status check_split(const struct request *r, struct attention_axes ax
             (long long)s.hp);
     if (r->seq % unit == 0)
         return STATUS_OK;
-    resolve_put_multiples(&would, r->seq, unit);
+    resolve_append_multiples(&would, r->seq, unit);
     text_puts(&would, " tokens");
     if (axes.cp && find_splits(r, axes, ranks, (struct degree_split[SPLITS_MAX]){{0}}) > 0) {
         text_puts(&would, ", or ");
-        put_splits(&would, r, axes, ranks);
+        append_splits(&would, r, axes, ranks);
     }
     return resolve_refuse_size(diag, "--seq", &would, "%lld tokens do not divide %s %lld ranks",
                                (long long)r->seq,
@@ -273,7 +273,7 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
     if (c->cp % window != 0) {
         struct text would = {0};
         text_puts(&would, "--window ");
-        resolve_put_divisors(&would, c->cp, 0);
+        resolve_append_divisors(&would, c->cp, 0);
         return resolve_refuse_size(diag, "--window", &would,
                                    "windows of %lld do not divide a ring of %u ranks",
                                    (long long)window, c->cp);
@@ -316,7 +316,7 @@ static enum status refuse_degrees(const struct request *r, struct attention_axes
     const struct {
         const char *option;
         int64_t degree;
-        bool open;
+        bool is_open;
     } rows[] = {
         {"--dp", r->dp, r->dp <= 0},
         {"--cp", r->cp, axes.cp && r->cp <= 0},
@@ -327,26 +327,26 @@ static enum status refuse_degrees(const struct request *r, struct attention_axes
     if (diag == NULL)
         return STATUS_BAD_INPUT; /* a search calls this often and needs no message */
     struct text what = {0}, would = {0};
-    int given = 0, open = 0;
+    int given = 0, is_open = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        open += rows[i].open;
+        is_open += rows[i].is_open;
         if (rows[i].degree > 0 && given == 0)
             option = rows[i].option;
         if (rows[i].degree > 0)
             text_printf(&what, "%s%s %lld", given++ > 0 ? " x " : "", rows[i].option + 2,
                         (long long)rows[i].degree);
     }
-    text_printf(&what, " does not %s %lld ranks", open > 0 ? "divide" : "make",
+    text_printf(&what, " does not %s %lld ranks", is_open > 0 ? "divide" : "make",
                 (long long)(r->ranks * r->tp));
     int64_t split = (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);
-    if (r->dp > 0 && open == 0 && r->ranks % split == 0) {
+    if (r->dp > 0 && is_open == 0 && r->ranks % split == 0) {
         text_printf(&would, "dp %lld", (long long)(r->ranks / split));
     } else if (given == 1 && r->dp > 0) {
         text_puts(&would, "dp ");
-        resolve_put_divisors(&would, r->ranks, 0);
+        resolve_append_divisors(&would, r->ranks, 0);
     } else {
-        put_splits(&would, r, axes,
-                   r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
+        append_splits(&would, r, axes,
+                      r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
     }
     resolve_refuse_size(diag, option, &would, "%s", what.data);
     text_release(&what);
@@ -355,8 +355,8 @@ static enum status refuse_degrees(const struct request *r, struct attention_axes
 
 /* Appends why not more ranks share a sequence, if the cause is not its length: ": 12 heads (12 kv) do not divide over 8
  * or 16". Appends nothing if the user gave the degrees. */
-static void put_why_fewer_ranks_share(struct text *out, const struct request *r,
-                                      struct attention_axes axes, struct degree_split s)
+static void append_why_fewer_ranks_share(struct text *out, const struct request *r,
+                                         struct attention_axes axes, struct degree_split s)
 {
     int64_t ranks[SPLITS_MAX];
     int count = 0;
@@ -371,12 +371,12 @@ static void put_why_fewer_ranks_share(struct text *out, const struct request *r,
     else
         text_printf(out, ": %lld heads (%lld kv) do not divide over ", (long long)r->model->heads,
                     (long long)r->model->kv_heads);
-    resolve_put_numbers(out, ranks, count);
+    resolve_append_numbers(out, ranks, count);
 }
 
 /* Appends which ranks share a sequence, for example "2 context x 4 head ranks share a sequence"; if none do, appends
  * "every rank has sequences of its own". */
-static void put_sequence_ranks(struct text *out, const struct request *r, struct degree_split s)
+static void append_sequence_ranks(struct text *out, const struct request *r, struct degree_split s)
 {
     const struct {
         const char *what;
@@ -390,12 +390,12 @@ static void put_sequence_ranks(struct text *out, const struct request *r, struct
               out->size > 0 ? " ranks share a sequence" : "every rank has sequences of its own");
 }
 
-static void note_dp(const struct request *r, struct attention_axes axes, struct degree_split s,
-                    int64_t dp, struct diag *note)
+static void add_note_on_dp(const struct request *r, struct attention_axes axes,
+                           struct degree_split s, int64_t dp, struct diag *note)
 {
     struct text sharers = {0}, why = {0};
-    put_sequence_ranks(&sharers, r, s);
-    put_why_fewer_ranks_share(&why, r, axes, s);
+    append_sequence_ranks(&sharers, r, s);
+    append_why_fewer_ranks_share(&why, r, axes, s);
     /* no ranks share a sequence, although that is what the strategy is for */
     bool idle = why.size > 0 && s.cp * s.hp == 1;
     if (idle)
@@ -412,9 +412,9 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
 
 /* Returns the number of tokens of which the length of a sequence on n ranks must be a multiple. They are context ranks
  * if the strategy has such ranks, else head ranks. */
-static int64_t length_unit_over(const struct request *r, struct attention_axes axes, int64_t n)
+static int64_t length_unit_on_ranks(const struct request *r, struct attention_axes axes, int64_t n)
 {
-    return token_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);
+    return sequence_length_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);
 }
 
 /* Returns the largest number of ranks that could share a sequence of another length, but not one of this length. 0: it
@@ -424,8 +424,8 @@ static int64_t ranks_with_other_length(const struct request *r, struct attention
 {
     bool asked = (!axes.cp || r->cp > 0) && (!axes.hp || r->hp > 0);
     for (int64_t n = asked ? 0 : r->ranks; n > s.cp * s.hp; n--)
-        if (r->ranks % n == 0 && r->seq % length_unit_over(r, axes, n) != 0 &&
-            (axes.cp || heads_fit(r->model, n)))
+        if (r->ranks % n == 0 && r->seq % length_unit_on_ranks(r, axes, n) != 0 &&
+            (axes.cp || hp_divides_heads(r->model, n)))
             return n;
     return 0;
 }
@@ -437,7 +437,7 @@ static enum status refuse_length(const struct request *r, int64_t over, int64_t 
                                  const char *options, struct diag *diag)
 {
     struct text would = {0};
-    resolve_put_multiples(&would, r->seq, unit);
+    resolve_append_multiples(&would, r->seq, unit);
     text_printf(&would, " tokens, or %s for sequences on fewer ranks,", options);
     return resolve_refuse_size(diag, "--seq", &would, "%lld tokens do not divide over %lld ranks",
                                (long long)r->seq, (long long)over);
@@ -474,7 +474,7 @@ static enum status refuse_tensor_ranks(const struct request *r, int64_t tp, stru
         if (tensor_ranks_fit(r, d))
             fits[count++] = d;
     text_puts(&would, "tp ");
-    resolve_put_numbers(&would, fits, count);
+    resolve_append_numbers(&would, fits, count);
     if (r->ranks % tp != 0)
         return resolve_refuse_size(diag, "--tp", &would, "tp %lld does not divide %lld ranks",
                                    (long long)tp, (long long)r->ranks);
@@ -530,9 +530,9 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
         return STATUS_BAD_INPUT;
     int64_t more = r->dp > 0 ? 0 : ranks_with_other_length(r, axes, s);
     if (more > 0)
-        return refuse_length(r, more * r->tp, length_unit_over(r, axes, more), "--dp", diag);
+        return refuse_length(r, more * r->tp, length_unit_on_ranks(r, axes, more), "--dp", diag);
     if (r->dp <= 0 && dp > 1 && note)
-        note_dp(r, axes, s, dp, note);
+        add_note_on_dp(r, axes, s, dp, note);
     c->hp = (uint32_t)s.hp;
     c->cp = (uint32_t)s.cp;
     c->dp = (uint32_t)dp;

@@ -8,13 +8,13 @@
 #include "schedule/choices/strategies.h"
 
 /* Appends the numbers as a list, for example "1, 2, 4 or 8". */
-void resolve_put_numbers(struct text *out, const int64_t *number, int count);
+void resolve_append_numbers(struct text *out, const int64_t *number, int count);
 /* Appends the 16 largest divisors of n or, if `other` is not 0, the 16 largest common divisors of n and `other`; none
  * above 65536. */
-void resolve_put_divisors(struct text *out, int64_t n, int64_t other);
+void resolve_append_divisors(struct text *out, int64_t n, int64_t other);
 /* Appends the two multiples of `unit` nearest to n, for example "8 or 16"; only the larger one if the smaller is 0. n
  * must not be a multiple of `unit`. */
-void resolve_put_multiples(struct text *out, int64_t n, int64_t unit);
+void resolve_append_multiples(struct text *out, int64_t n, int64_t unit);
 
 /* Reports "OPTION: error: WHAT" to diag, and returns STATUS_BAD_INPUT. */
 enum status resolve_refuse(struct diag *diag, const char *option, const char *what, ...)

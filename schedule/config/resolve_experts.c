@@ -15,7 +15,7 @@ static bool neighbours_can_differ(const struct choices *c, int64_t ep)
 
 /* True if experts can be spread over ep ranks. The ranks that share one copy of the other weights must be whole groups
  * of ep ranks. */
-static bool ep_fits(const struct choices *c, int64_t ep)
+static bool ep_is_possible(const struct choices *c, int64_t ep)
 {
     const bool in_part =
         c->weights != CHOICE_WEIGHTS_REPLICATED && c->shard < (int64_t)c->dp * c->cp * c->hp;
@@ -100,13 +100,13 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
         return resolve_refuse(diag, "--ep",
                               "the model has no experts to spread over %lld ranks; leave out --ep",
                               (long long)ep);
-    if (ep_fits(c, ep))
+    if (ep_is_possible(c, ep))
         return STATUS_OK;
     for (int64_t d = 1; d <= experts && count < (int)ARRAY_LEN(fit); d++)
-        if (ep_fits(c, d))
+        if (ep_is_possible(c, d))
             fit[count++] = d;
     text_puts(&would, "--ep ");
-    resolve_put_numbers(&would, fit, count);
+    resolve_append_numbers(&would, fit, count);
     if (experts % ep != 0)
         return resolve_refuse_size(diag, "--ep", &would, "%lld experts do not divide over ep %lld",
                                    (long long)experts, (long long)ep);

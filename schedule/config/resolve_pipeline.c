@@ -148,15 +148,16 @@ static enum status resolve_shared_units(struct choices *c, const struct request 
 {
     struct text needs = {0};
     uint32_t most = c->pp - 1;
-    c->shared_units =
-        r->shared_units != NULL ? *r->shared_units : (struct shared_units){SHARED_ALL, SHARED_ALL};
+    c->shared_units = r->shared_units != NULL
+                          ? *r->shared_units
+                          : (struct shared_units){SHARED_UNITS_ALL, SHARED_UNITS_ALL};
     c->shared_units.first = c->shared_units.first < most ? c->shared_units.first : most;
     c->shared_units.last = c->shared_units.last < most ? c->shared_units.last : most;
     if (c->shared_units.first + c->shared_units.last == 0) {
         c->pipeline = CHOICE_PIPELINE_SEQ1F1B;
         return STATUS_OK;
     }
-    multiplex_put_conditions(&needs, c, !c->needs_subsequence_tokens && !r->shared_units_open);
+    multiplex_append_conditions(&needs, c, !c->needs_subsequence_tokens && !r->shared_units_open);
     if (needs.size == 0)
         return STATUS_OK;
     resolve_refuse(diag, "--pipeline", "msp takes %s", needs.data);

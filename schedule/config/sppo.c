@@ -12,7 +12,7 @@ static int64_t at_least_one(int64_t value)
 /* Returns the largest number of tensor ranks that fits into a node and divides the ranks of a stage which the other
  * given degrees leave, and that the model and the sequence allow. Returns 1 if the ranks of a node are not known, or if
  * the given stages do not divide the ranks. */
-static int64_t most_tensor_ranks(const struct request *r)
+static int64_t max_tensor_ranks(const struct request *r)
 {
     struct request stage = *r;
     stage.ranks = r->ranks / at_least_one(r->pp);
@@ -41,7 +41,7 @@ static int64_t count_subsequences(const struct request *r, int64_t tp)
 
 /* Returns the largest number of stages that divides the ranks which the other degrees leave, and that is at most the
  * number of layers and of subsequences; 1 if there is none. */
-static int64_t most_stages(const struct request *r, int64_t tp, int64_t count)
+static int64_t max_stages(const struct request *r, int64_t tp, int64_t count)
 {
     int64_t others = at_least_one(r->dp) * at_least_one(r->cp) * at_least_one(r->hp) * tp;
     int64_t rest = r->ranks % others == 0 ? r->ranks / others : 1;
@@ -54,17 +54,18 @@ static int64_t most_stages(const struct request *r, int64_t tp, int64_t count)
 
 void sppo_fill_degrees(struct request *r)
 {
-    int64_t tp = r->tp > 0 ? r->tp : most_tensor_ranks(r);
+    int64_t tp = r->tp > 0 ? r->tp : max_tensor_ranks(r);
     int64_t count = r->subsequences > 0 ? r->subsequences : count_subsequences(r, tp);
     if (r->ranks < 1 || r->seq < 1 || count < 2)
         return;
     r->tp = tp;
     r->subsequences = count;
     if (r->pp <= 0)
-        r->pp = most_stages(r, tp, count);
+        r->pp = max_stages(r, tp, count);
 }
 
-void sppo_note_filled(const struct choices *c, const struct request *asked, struct diag *note)
+void sppo_add_notes_on_filled(const struct choices *c, const struct request *asked,
+                              struct diag *note)
 {
     size_t count;
     const struct strategy *strategy = &strategies_list(&count)[c->strategy];

@@ -20,7 +20,7 @@ void sppo_fill_degrees(struct request *request);
 
 /* Adds notes to *note: which values were filled in; and, if activations are offloaded by ratio but a step has only one
  * unit, that nothing is offloaded. */
-void sppo_note_filled(const struct choices *choices, const struct request *asked,
-                      struct diag *note);
+void sppo_add_notes_on_filled(const struct choices *choices, const struct request *asked,
+                              struct diag *note);
 
 #endif

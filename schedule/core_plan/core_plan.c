@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char first_words[] = "core plan 1";
+static const char plan_head[] = "core plan 1";
 static const char columns[] = "sequence,what,begin,rows,key,keys,rank,round";
 
 enum { RANKS_MAX = 65535, SEQUENCES_MAX = 1 << 20 };
@@ -22,8 +22,8 @@ struct field {
     size_t size;
 };
 
-static enum status report_fault(const struct cursor *c, const char *at, struct diag *diag,
-                                const char *what, struct field value)
+static enum status report_field_fault(const struct cursor *c, const char *at, struct diag *diag,
+                                      const char *what, struct field value)
 {
     struct loc loc = {c->name, c->line, (uint32_t)(at - c->line_start) + 1};
     return diag_error(diag, loc, STATUS_BAD_INPUT, "%s, not '%.*s'", what,
@@ -32,19 +32,19 @@ static enum status report_fault(const struct cursor *c, const char *at, struct d
 
 bool core_plan_recognise(const char *data, size_t size)
 {
-    return size >= strlen(first_words) && memcmp(data, first_words, strlen(first_words)) == 0;
+    return size >= strlen(plan_head) && memcmp(data, plan_head, strlen(plan_head)) == 0;
 }
 
 /* Reads "core plan 1 ranks=N [window=N] [route=direct] [keep=kv]". */
-static enum status read_head(struct core_plan *plan, struct cursor *c, struct diag *diag)
+static enum status read_plan_head(struct core_plan *plan, struct cursor *c, struct diag *diag)
 {
     size_t size;
     const char *word;
     if (!core_plan_recognise(c->at, (size_t)(c->end - c->at)))
-        return report_fault(
+        return report_field_fault(
             c, c->at, diag, "a core plan begins with 'core plan 1 ranks=N'",
             (struct field){c->at, (size_t)(c->end - c->at) < 12 ? (size_t)(c->end - c->at) : 12});
-    c->at += strlen(first_words);
+    c->at += strlen(plan_head);
     for (cursor_skip_blanks(c); !cursor_at_line_end(c); cursor_skip_blanks(c)) {
         word = cursor_next_word(c, &size);
         const struct field all = {word, size};
@@ -54,21 +54,22 @@ static enum status read_head(struct core_plan *plan, struct cursor *c, struct di
         bool number = equals != NULL && parse_i64(equals + 1, size - key - 1, &value);
         if (key == 5 && memcmp(word, "ranks", 5) == 0) {
             if (!number || value < 1 || value > RANKS_MAX)
-                return report_fault(c, word, diag, "ranks= takes a number of 1 to 65535", all);
+                return report_field_fault(c, word, diag, "ranks= takes a number of 1 to 65535",
+                                          all);
             plan->rank_count = (uint32_t)value;
         } else if (key == 6 && memcmp(word, "window", 6) == 0) {
             if (!number || value < 1 || value > CORE_PLAN_TOKENS_MAX)
-                return report_fault(c, word, diag, "window= takes a number of keys, at least 1",
-                                    all);
+                return report_field_fault(c, word, diag,
+                                          "window= takes a number of keys, at least 1", all);
             plan->window_tokens = value;
         } else if ((size != 12 || memcmp(word, "route=direct", 12) != 0) &&
                    (size != 7 || memcmp(word, "keep=kv", 7) != 0))
-            return report_fault(c, word, diag,
-                                "expected ranks=N, window=N, route=direct or keep=kv", all);
+            return report_field_fault(c, word, diag,
+                                      "expected ranks=N, window=N, route=direct or keep=kv", all);
     }
     if (plan->rank_count == 0)
-        return report_fault(c, c->line_start, diag, "the first line needs ranks=N",
-                            (struct field){first_words, strlen(first_words)});
+        return report_field_fault(c, c->line_start, diag, "the first line needs ranks=N",
+                                  (struct field){plan_head, strlen(plan_head)});
     return STATUS_OK;
 }
 
@@ -94,7 +95,7 @@ static bool split_fields(struct cursor *c, struct field field[COLUMNS])
     return count == COLUMNS && (after == c->end || *after != ',');
 }
 
-static bool is_word(struct field field, const char *word)
+static bool field_is_word(struct field field, const char *word)
 {
     return field.size == strlen(word) && memcmp(field.at, word, field.size) == 0;
 }
@@ -119,19 +120,19 @@ static enum status read_numbers(const struct core_plan *plan, const struct curso
         if (!(mask >> i & 1)) {
             if (field[i].size > 0) {
                 snprintf(what, sizeof what, "column %s of such a row is empty", column_names[i]);
-                return report_fault(c, field[i].at, diag, what, field[i]);
+                return report_field_fault(c, field[i].at, diag, what, field[i]);
             }
             continue;
         }
         snprintf(what, sizeof what, "column %s takes a whole number of %" PRId64 " to %" PRId64,
                  column_names[i], low, high);
         if (!parse_i64(field[i].at, field[i].size, &value[i]) || value[i] < low || value[i] > high)
-            return report_fault(c, field[i].at, diag, what, field[i]);
+            return report_field_fault(c, field[i].at, diag, what, field[i]);
     }
     return STATUS_OK;
 }
 
-static struct core_sequence *sequence_at(struct core_plan *plan, size_t number)
+static struct core_sequence *find_or_add_sequence(struct core_plan *plan, size_t number)
 {
     if (number >= plan->sequence_count) {
         plan->sequence =
@@ -143,13 +144,13 @@ static struct core_sequence *sequence_at(struct core_plan *plan, size_t number)
     return &plan->sequence[number];
 }
 
-static void add_run(struct core_sequence *s, struct core_run run)
+static void add_run(struct core_sequence *s, struct core_token_run run)
 {
     s->run = heap_grow(s->run, &s->run_capacity, s->run_count + 1, sizeof *s->run);
     s->run[s->run_count++] = run;
 }
 
-static void add_end(struct core_sequence *s, int64_t end)
+static void add_document_end(struct core_sequence *s, int64_t end)
 {
     s->document_end = heap_grow(s->document_end, &s->end_capacity, s->document_count + (size_t)1,
                                 sizeof *s->document_end);
@@ -162,19 +163,21 @@ static void add_tile(struct core_sequence *s, struct core_tile tile)
     s->tile[s->tile_count++] = tile;
 }
 
-static enum status read_row(struct core_plan *plan, struct cursor *c, struct diag *diag)
+static enum status read_plan_row(struct core_plan *plan, struct cursor *c, struct diag *diag)
 {
     const unsigned rows = 1u << SEQUENCE | 1u << BEGIN | 1u << ROWS,
                    tile = rows | 1u << KEY | 1u << KEYS | 1u << RANK | 1u << ROUND;
     struct field field[COLUMNS];
     int64_t value[COLUMNS] = {0};
     if (!split_fields(c, field))
-        return report_fault(c, c->at, diag, "a row has the 8 columns of the second line", field[0]);
-    const bool owns = is_word(field[WHAT], "own"), backward = is_word(field[WHAT], "btile"),
-               computes = backward || is_word(field[WHAT], "tile");
-    if (!owns && !computes && !is_word(field[WHAT], "document"))
-        return report_fault(c, field[WHAT].at, diag, "column what is document, own, tile or btile",
-                            field[WHAT]);
+        return report_field_fault(c, c->at, diag, "a row has the 8 columns of the second line",
+                                  field[0]);
+    const bool owns = field_is_word(field[WHAT], "own"),
+               backward = field_is_word(field[WHAT], "btile"),
+               computes = backward || field_is_word(field[WHAT], "tile");
+    if (!owns && !computes && !field_is_word(field[WHAT], "document"))
+        return report_field_fault(c, field[WHAT].at, diag,
+                                  "column what is document, own, tile or btile", field[WHAT]);
     enum status status = read_numbers(plan, c, field,
                                       computes ? tile
                                       : owns   ? rows | 1u << RANK
@@ -182,18 +185,18 @@ static enum status read_row(struct core_plan *plan, struct cursor *c, struct dia
                                       value, diag);
     if (status != STATUS_OK)
         return status;
-    struct core_sequence *s = sequence_at(plan, (size_t)value[SEQUENCE]);
+    struct core_sequence *s = find_or_add_sequence(plan, (size_t)value[SEQUENCE]);
     if (computes) {
         add_tile(s, (struct core_tile){value[BEGIN], value[ROWS], value[KEY], value[KEYS],
                                        (uint32_t)value[RANK], (uint32_t)value[ROUND], backward});
     } else if (owns) {
-        add_run(s, (struct core_run){value[BEGIN], value[ROWS], (uint32_t)value[RANK]});
+        add_run(s, (struct core_token_run){value[BEGIN], value[ROWS], (uint32_t)value[RANK]});
     } else {
         if (value[BEGIN] != (s->document_count > 0 ? s->document_end[s->document_count - 1] : 0))
-            return report_fault(c, field[BEGIN].at, diag,
-                                "a document begins where the one before it ends, the first at 0",
-                                field[BEGIN]);
-        add_end(s, value[BEGIN] + value[ROWS]);
+            return report_field_fault(
+                c, field[BEGIN].at, diag,
+                "a document begins where the one before it ends, the first at 0", field[BEGIN]);
+        add_document_end(s, value[BEGIN] + value[ROWS]);
     }
     return STATUS_OK;
 }
@@ -202,21 +205,21 @@ enum status core_plan_parse(struct core_plan *plan, const char *name, const char
                             struct diag *diag)
 {
     struct cursor c = cursor_make(name, data, size);
-    enum status status = read_head(plan, &c, diag);
+    enum status status = read_plan_head(plan, &c, diag);
     bool titled = false;
     while (status == STATUS_OK && cursor_next_line(&c)) {
         cursor_skip_blanks(&c);
         if (cursor_at_line_end(&c))
             continue;
         if (titled) {
-            status = read_row(plan, &c, diag);
+            status = read_plan_row(plan, &c, diag);
             continue;
         }
         size_t word;
         const char *at = cursor_next_word(&c, &word);
         titled = word == strlen(columns) && memcmp(at, columns, word) == 0;
         if (!titled)
-            status = report_fault(
+            status = report_field_fault(
                 &c, at, diag, "the second line is 'sequence,what,begin,rows,key,keys,rank,round'",
                 (struct field){at, word});
     }
@@ -229,7 +232,7 @@ enum status core_plan_parse(struct core_plan *plan, const char *name, const char
         for (size_t k = 0; k < s->run_count; k++)
             end = s->run[k].begin + s->run[k].rows > end ? s->run[k].begin + s->run[k].rows : end;
         if (s->document_count == 0 && end > 0)
-            add_end(s, end);
+            add_document_end(s, end);
         s->tokens = s->document_count > 0 ? s->document_end[s->document_count - 1] : 0;
     }
     return status;
@@ -239,7 +242,7 @@ enum status core_plan_parse(struct core_plan *plan, const char *name, const char
 
 void core_plan_print(struct text *out, const struct core_plan *plan)
 {
-    text_printf(out, "%s ranks=%" PRIu32, first_words, plan->rank_count);
+    text_printf(out, "%s ranks=%" PRIu32, plan_head, plan->rank_count);
     if (plan->window_tokens > 0)
         text_printf(out, " window=%" PRId64, plan->window_tokens);
     text_printf(out, "\n%s\n", columns);
@@ -257,7 +260,7 @@ void core_plan_print(struct text *out, const struct core_plan *plan)
             text_printf(out,
                         "%zu,%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu32
                         ",%" PRIu32 "\n",
-                        i, s->tile[k].is_of_backward ? "btile" : "tile", s->tile[k].first_query,
+                        i, s->tile[k].is_backward_tile ? "btile" : "tile", s->tile[k].first_query,
                         s->tile[k].query_count, s->tile[k].first_key, s->tile[k].key_count,
                         s->tile[k].rank, s->tile[k].round);
     }
@@ -276,13 +279,13 @@ void core_plan_release(struct core_plan *plan)
 
 void core_plan_add_sequence(struct core_plan *plan, const struct document_list *documents)
 {
-    struct core_sequence *s = sequence_at(plan, plan->sequence_count);
+    struct core_sequence *s = find_or_add_sequence(plan, plan->sequence_count);
     uint32_t shares, tiles = documents->tiles != NULL ? documents->tiles->tile_count : 0;
     struct token_share *share = deal_shares(documents->deal, &shares);
     for (uint32_t i = 0; i < documents->document_count; i++)
-        add_end(s, documents->document_end[i]);
+        add_document_end(s, documents->document_end[i]);
     for (uint32_t i = 0; i < shares; i++) {
-        add_run(s, (struct core_run){s->tokens, share[i].row_count, share[i].owner});
+        add_run(s, (struct core_token_run){s->tokens, share[i].row_count, share[i].owner});
         s->tokens += share[i].row_count;
     }
     free(share);
@@ -301,14 +304,14 @@ struct document_list core_plan_document_list(const struct core_sequence *s)
 
 static int compare_runs(const void *left, const void *right)
 {
-    const struct core_run *a = left, *b = right;
+    const struct core_token_run *a = left, *b = right;
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
 static struct token_deal *token_deal_of(struct arena *arena, uint32_t ranks,
                                         const struct core_sequence *s)
 {
-    struct core_run *run = heap_alloc(s->run_count, sizeof *run);
+    struct core_token_run *run = heap_alloc(s->run_count, sizeof *run);
     struct token_share *share = heap_alloc(s->run_count, sizeof *share);
     memcpy(run, s->run, s->run_count * sizeof *run);
     qsort(run, s->run_count, sizeof *run, compare_runs);

@@ -26,7 +26,7 @@
 #define CORE_PLAN_TOKENS_MAX (INT64_C(1) << 40)
 
 /* A range of tokens that one rank owns: the first token, and the number of tokens. */
-struct core_run {
+struct core_token_run {
     int64_t begin, rows;
     uint32_t owner;
 };
@@ -37,7 +37,7 @@ struct core_sequence {
     int64_t tokens;
     int64_t *document_end; /* [documents] the end of each document */
     uint32_t document_count;
-    struct core_run *run;
+    struct core_token_run *run;
     size_t run_count;
     struct core_tile *tile; /* of both passes */
     size_t tile_count;

@@ -15,14 +15,14 @@
 
 static int compare_runs(const void *left, const void *right)
 {
-    const struct core_run *a = left, *b = right;
+    const struct core_token_run *a = left, *b = right;
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
 /* Returns the runs of a sequence in ascending order, on the heap. */
-static struct core_run *sorted_runs(const struct core_sequence *s)
+static struct core_token_run *sorted_runs(const struct core_sequence *s)
 {
-    struct core_run *run = heap_alloc(s->run_count + 1, sizeof *run);
+    struct core_token_run *run = heap_alloc(s->run_count + 1, sizeof *run);
     if (s->run_count > 0)
         memcpy(run, s->run, s->run_count * sizeof *run);
     qsort(run, s->run_count, sizeof *run, compare_runs);
@@ -30,16 +30,16 @@ static struct core_run *sorted_runs(const struct core_sequence *s)
 }
 
 /* The place of a fault, for messages: the name of the plan, the sequence and the pass. */
-struct plan_place {
+struct fault_place {
     const char *name;
     size_t sequence;
     bool backward;
     struct diag *diag;
 };
 
-static bool plan_error(const struct plan_place *at, const char *what, ...)
+static bool report_plan_error(const struct fault_place *at, const char *what, ...)
     __attribute__((format(printf, 2, 3)));
-static bool plan_error(const struct plan_place *at, const char *what, ...)
+static bool report_plan_error(const struct fault_place *at, const char *what, ...)
 {
     struct text text = {0};
     char line[400];
@@ -55,36 +55,36 @@ static bool plan_error(const struct plan_place *at, const char *what, ...)
 }
 
 static bool check_owners(const struct core_plan *plan, const struct core_sequence *s,
-                         const struct plan_place *at)
+                         const struct fault_place *at)
 {
-    struct core_run *run = sorted_runs(s);
+    struct core_token_run *run = sorted_runs(s);
     int64_t *rows = heap_zalloc(plan->rank_count, sizeof *rows), next = 0;
     bool right = true;
     for (size_t i = 0; i < s->run_count && right; i++) {
         if (run[i].begin > next && next < s->tokens)
             break;
         if (run[i].begin < next)
-            right =
-                plan_error(at, "token %" PRId64 " has two owners: ranks %" PRIu32 " and %" PRIu32,
-                           run[i].begin, run[i - 1].owner, run[i].owner);
+            right = report_plan_error(
+                at, "token %" PRId64 " has two owners: ranks %" PRIu32 " and %" PRIu32,
+                run[i].begin, run[i - 1].owner, run[i].owner);
         rows[run[i].owner] += run[i].rows;
         next = run[i].begin + run[i].rows;
         if (next > s->tokens)
-            right = plan_error(
+            right = report_plan_error(
                 at, "token %" PRId64 " has an owner, but the documents end at token %" PRId64,
                 s->tokens > run[i].begin ? s->tokens : run[i].begin, s->tokens);
     }
     if (right && next < s->tokens)
-        right = plan_error(at, "token %" PRId64 " has no owner", next);
+        right = report_plan_error(at, "token %" PRId64 " has no owner", next);
     if (s->tokens == 0)
-        right = plan_error(at, "it has no tokens");
+        right = report_plan_error(at, "it has no tokens");
     for (uint32_t r = 0; right && r < plan->rank_count; r++)
         if (rows[r] * plan->rank_count != s->tokens)
-            right = plan_error(at,
-                               "rank %" PRIu32 " owns %" PRId64 " tokens; each of %" PRIu32
-                               " ranks owns as many, %g of %" PRId64,
-                               r, rows[r], plan->rank_count, (double)s->tokens / plan->rank_count,
-                               s->tokens);
+            right = report_plan_error(at,
+                                      "rank %" PRIu32 " owns %" PRId64 " tokens; each of %" PRIu32
+                                      " ranks owns as many, %g of %" PRId64,
+                                      r, rows[r], plan->rank_count,
+                                      (double)s->tokens / plan->rank_count, s->tokens);
     free(rows);
     free(run);
     return right;
@@ -100,7 +100,7 @@ struct plan_mask {
 };
 
 /* Returns the first key that a query sees. */
-static int64_t first_key(const struct plan_mask *s, int64_t query)
+static int64_t first_visible_key(const struct plan_mask *s, int64_t query)
 {
     int64_t begin = document_begin(&s->documents, document_at(&s->documents, query));
     return s->window > 0 && query - s->window + 1 > begin ? query - s->window + 1 : begin;
@@ -114,7 +114,7 @@ static bool find_visible_pair(const struct plan_mask *s, int64_t q, int64_t q_en
     *query = q > k ? q : k;
     if (*query >= q_end || k >= k_end)
         return false;
-    int64_t first = first_key(s, *query);
+    int64_t first = first_visible_key(s, *query);
     *key = first > k ? first : k;
     return *key < k_end;
 }
@@ -134,27 +134,27 @@ static int compare_keys(const void *left, const void *right)
 
 /* Checks the queries [q, end), all of which lie in each of tile[count]; the tiles are in ascending order of keys.
  * Reports the first key that such a query sees and that lies in no tile or in two, and then returns false. */
-static bool check_strip(const struct core_sequence *s, const struct plan_mask *sight, int64_t q,
-                        int64_t end, const struct core_tile *const *tile, size_t count,
-                        const struct plan_place *at)
+static bool check_query_strip(const struct core_sequence *s, const struct plan_mask *sight,
+                              int64_t q, int64_t end, const struct core_tile *const *tile,
+                              size_t count, const struct fault_place *at)
 {
     int64_t next = 0, query, key;
     const struct core_tile *before = NULL;
     for (size_t i = 0; i <= count; i++) {
         int64_t k = i < count ? tile[i]->first_key : s->tokens;
         if (k > next && find_visible_pair(sight, q, end, next, k, &query, &key))
-            return plan_error(at, "query %" PRId64 " sees key %" PRId64 ", which no tile has",
-                              query, key);
+            return report_plan_error(
+                at, "query %" PRId64 " sees key %" PRId64 ", which no tile has", query, key);
         if (i == count)
             break;
         int64_t until = k + tile[i]->key_count;
         if (before != NULL &&
             find_visible_pair(sight, q, end, k, until < next ? until : next, &query, &key))
-            return plan_error(at,
-                              "query %" PRId64 ", key %" PRId64 " are in two tiles: rank %" PRIu32
-                              " round %" PRIu32 ", rank %" PRIu32 " round %" PRIu32,
-                              query, key, before->rank, before->round, tile[i]->rank,
-                              tile[i]->round);
+            return report_plan_error(
+                at,
+                "query %" PRId64 ", key %" PRId64 " are in two tiles: rank %" PRIu32
+                " round %" PRIu32 ", rank %" PRIu32 " round %" PRIu32,
+                query, key, before->rank, before->round, tile[i]->rank, tile[i]->round);
         if (until > next) {
             next = until;
             before = tile[i];
@@ -183,14 +183,14 @@ static int64_t *query_edges_of(const struct core_tile *tile, size_t tiles, int64
 }
 
 static bool check_tiles(const struct core_sequence *s, const struct plan_mask *sight,
-                        const struct plan_place *at)
+                        const struct fault_place *at)
 {
     struct core_tile *tile = heap_alloc(s->tile_count, sizeof *tile);
     const struct core_tile **open = heap_alloc(s->tile_count, sizeof(struct core_tile *));
     size_t edges, next = 0, count = 0, tiles = 0;
     bool right = true;
     for (size_t i = 0; i < s->tile_count; i++)
-        if (s->tile[i].is_of_backward == at->backward)
+        if (s->tile[i].is_backward_tile == at->backward)
             tile[tiles++] = s->tile[i];
     qsort(tile, tiles, sizeof *tile, compare_queries);
     int64_t *edge = query_edges_of(tile, tiles, s->tokens, &edges);
@@ -202,7 +202,7 @@ static bool check_tiles(const struct core_sequence *s, const struct plan_mask *s
         for (count = kept; next < tiles && tile[next].first_query == edge[e]; next++)
             open[count++] = &tile[next];
         qsort((void *)open, count, sizeof(struct core_tile *), compare_keys);
-        right = check_strip(s, sight, edge[e], edge[e + 1], open, count, at);
+        right = check_query_strip(s, sight, edge[e], edge[e + 1], open, count, at);
     }
     free(edge);
     free((void *)open);
@@ -210,19 +210,19 @@ static bool check_tiles(const struct core_sequence *s, const struct plan_mask *s
     return right;
 }
 
-static bool check_bounds(const struct core_sequence *s, const struct plan_place *at)
+static bool check_bounds(const struct core_sequence *s, const struct fault_place *at)
 {
     for (size_t i = 0; i < s->tile_count; i++) {
         const struct core_tile *tile = &s->tile[i];
         bool queries = tile->first_query + tile->query_count <= s->tokens;
         if (!queries || tile->first_key + tile->key_count > s->tokens)
-            return plan_error(at,
-                              "the tile of query %" PRId64 ", key %" PRId64 " ends at %s %" PRId64
-                              ", and the sequence at token %" PRId64,
-                              tile->first_query, tile->first_key, queries ? "key" : "query",
-                              queries ? tile->first_key + tile->key_count
-                                      : tile->first_query + tile->query_count,
-                              s->tokens);
+            return report_plan_error(at,
+                                     "the tile of query %" PRId64 ", key %" PRId64
+                                     " ends at %s %" PRId64 ", and the sequence at token %" PRId64,
+                                     tile->first_query, tile->first_key, queries ? "key" : "query",
+                                     queries ? tile->first_key + tile->key_count
+                                             : tile->first_query + tile->query_count,
+                                     s->tokens);
     }
     return true;
 }
@@ -230,7 +230,7 @@ static bool check_bounds(const struct core_sequence *s, const struct plan_place 
 static bool has_backward(const struct core_sequence *s)
 {
     for (size_t i = 0; i < s->tile_count; i++)
-        if (s->tile[i].is_of_backward)
+        if (s->tile[i].is_backward_tile)
             return true;
     return false;
 }
@@ -242,7 +242,7 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
     size_t wrong_sequences = 0;
     for (size_t i = 0; i < plan->sequence_count && wrong_sequences < SHOWN; i++) {
         const struct core_sequence *s = &plan->sequence[i];
-        const struct plan_place at = {name, i, false, diag}, backward = {name, i, true, diag};
+        const struct fault_place at = {name, i, false, diag}, backward = {name, i, true, diag};
         const struct plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
         wrong_sequences += !(check_owners(plan, s, &at) && check_bounds(s, &at) &&
                              (s->tile_count == 0 || check_tiles(s, &sight, &at)) &&
@@ -283,8 +283,8 @@ static int compare_ranges(const void *left, const void *right)
 
 /* Returns how many tokens of the union of the ranges are owned by ranks other than `rank`. Sorts the ranges. run[runs]:
  * the runs of the sequence, ascending. */
-static int64_t count_rows_of_others(struct token_ranges *r, const struct core_run *run, size_t runs,
-                                    uint32_t rank)
+static int64_t count_rows_owned_by_others(struct token_ranges *r, const struct core_token_run *run,
+                                          size_t runs, uint32_t rank)
 {
     int64_t count = 0, next = 0;
     size_t k = 0;
@@ -318,8 +318,8 @@ static void add_tile(struct coverage_load *load, struct token_ranges *queries,
         int64_t low = k > begin ? k : begin, high = k_end < last ? k_end : last;
         int64_t from = q > low ? q : low; /* the first query that sees a key at `low` or later */
         int64_t to = s->window > 0 && high - 1 + s->window < last ? high - 1 + s->window : last;
-        if (low < high && from < to && first_key(s, from) < high) {
-            int64_t first = first_key(s, from);
+        if (low < high && from < to && first_visible_key(s, from) < high) {
+            int64_t first = first_visible_key(s, from);
             struct attention_piece piece = {.query_count = to - from,
                                             .key_count = high - low,
                                             .offset = from - low,
@@ -336,7 +336,7 @@ void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct c
 {
     const struct core_sequence *s = &plan->sequence[sequence];
     const struct plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
-    struct core_run *run = sorted_runs(s);
+    struct core_token_run *run = sorted_runs(s);
     for (uint32_t rank = 0; rank < plan->rank_count; rank++) {
         struct token_ranges queries = {0}, keys = {0};
         load[rank] = (struct coverage_load){0};
@@ -349,24 +349,24 @@ void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct c
                 add_tile(&load[rank], &queries, &keys, &sight, run[i].begin, end, 0, end);
         }
         for (size_t i = 0; i < s->tile_count; i++)
-            if (s->tile[i].rank == rank && !s->tile[i].is_of_backward)
+            if (s->tile[i].rank == rank && !s->tile[i].is_backward_tile)
                 add_tile(&load[rank], &queries, &keys, &sight, s->tile[i].first_query,
                          s->tile[i].first_query + s->tile[i].query_count, s->tile[i].first_key,
                          s->tile[i].first_key + s->tile[i].key_count);
-        load[rank].received_queries = count_rows_of_others(&queries, run, s->run_count, rank);
-        load[rank].received_keys = count_rows_of_others(&keys, run, s->run_count, rank);
+        load[rank].received_queries = count_rows_owned_by_others(&queries, run, s->run_count, rank);
+        load[rank].received_keys = count_rows_owned_by_others(&keys, run, s->run_count, rank);
         free(queries.range);
         free(keys.range);
     }
     free(run);
 }
 
-struct coverage_fewest coverage_fewest_keys(const struct document_list *documents, int64_t window,
-                                            uint32_t ranks, double pairs)
+struct coverage_bound coverage_bound_of_keys(const struct document_list *documents, int64_t window,
+                                             uint32_t ranks, double pairs)
 {
     const int64_t tokens = documents->document_end[documents->document_count - 1];
     const double own = (double)tokens / ranks;
-    struct coverage_fewest least = {0, 0};
+    struct coverage_bound least = {0, 0};
     for (uint32_t i = 0; i < documents->document_count && window == 0; i++) {
         double length = (double)(documents->document_end[i] - document_begin(documents, i)),
                before = ceil(length / own) - 1, first = length - before * own;
@@ -378,8 +378,8 @@ struct coverage_fewest coverage_fewest_keys(const struct document_list *document
     return least;
 }
 
-double coverage_fewest_bytes(double pairs, uint32_t ranks, double own,
-                             const struct row_bytes *bytes, bool moves)
+double coverage_bound_of_bytes(double pairs, uint32_t ranks, double own,
+                               const struct row_bytes *bytes, bool moves)
 {
     double area = pairs / ranks, query = bytes->query + bytes->result, q = own;
     if (area <= own * own)

@@ -24,7 +24,7 @@ static const struct {
     [DEAL_CHUNKS] = {DEAL_CHUNKS, 2048},      [DEAL_DEGREE] = {DEAL_DEGREE, 0},
     [DEAL_ZIGZAG_RING] = {DEAL_ZIGZAG, 0},    [DEAL_DOUBLE_RING] = {DEAL_ZIGZAG, 8},
     [DEAL_GATHER] = {DEAL_ZIGZAG, 0},         [DEAL_TOKEN_RING] = {DEAL_ZIGZAG, 0},
-    [DEAL_BURST] = {DEAL_ZIGZAG, 0},          [DEAL_MOVE] = {DEAL_CONTIGUOUS, 2048},
+    [DEAL_BURST] = {DEAL_ZIGZAG, 0},          [DEAL_MOVE_QUERIES] = {DEAL_CONTIGUOUS, 2048},
     [DEAL_BLOCKS] = {DEAL_CHUNKS, 2048},
 };
 
@@ -70,8 +70,8 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
         return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not a number of %s, such as %s:%lld",
                           colon + 1,
                           rules[choice->rule].dealing_rule == DEAL_CHUNKS ? "tokens of a chunk"
-                          : choice->rule == DEAL_MOVE                     ? "tokens of a slice"
-                                                      : "ranks of an inner ring",
+                          : choice->rule == DEAL_MOVE_QUERIES             ? "tokens of a slice"
+                                                              : "ranks of an inner ring",
                           deal_rule_names[choice->rule], (long long)choice->parameter);
     choice->parameter = (int64_t)number;
     return STATUS_OK;
@@ -95,7 +95,7 @@ struct share_list {
     size_t count, capacity;
 };
 
-static void add_share(struct share_list *s, int64_t rows, int64_t owner)
+static void append_share(struct share_list *s, int64_t rows, int64_t owner)
 {
     if (rows == 0)
         return;
@@ -113,7 +113,7 @@ static int64_t zigzag_owner(int64_t i, int64_t ranks)
 static void add_zigzag_slices(struct share_list *s, int64_t ranks, int64_t slice_rows)
 {
     for (int64_t i = 0; i < 2 * ranks; i++)
-        add_share(s, slice_rows, zigzag_owner(i, ranks));
+        append_share(s, slice_rows, zigzag_owner(i, ranks));
 }
 
 /* Adds the shares of DEAL_PER_DOCUMENT: for each document its slices, then its left-over tokens. The left-over tokens
@@ -128,12 +128,12 @@ static void deal_per_document(struct share_list *s, int64_t ranks,
         int64_t length = documents->document_end[i] - document_begin(documents, i);
         add_zigzag_slices(s, ranks, length / (2 * ranks));
         for (int64_t k = 0; k < length % (2 * ranks); k++)
-            add_share(s, 1, dealt++ * ranks / left_over);
+            append_share(s, 1, dealt++ * ranks / left_over);
     }
 }
 
-double deal_visible_pairs(const struct document_list *documents, struct deal_windows windows,
-                          int64_t begin, int64_t end)
+double deal_count_visible_pairs(const struct document_list *documents, struct deal_windows windows,
+                                int64_t begin, int64_t end)
 {
     double pairs = 0;
     for (uint32_t i = document_at(documents, begin); begin < end; i++) {
@@ -149,7 +149,7 @@ double deal_visible_pairs(const struct document_list *documents, struct deal_win
     return pairs;
 }
 
-struct dealt_chunk {
+struct numbered_chunk {
     int64_t number;
     double pairs;
 };
@@ -157,7 +157,7 @@ struct dealt_chunk {
 /* Sorts chunks by the number of their pairs, most first; equal ones by their place in the sequence. */
 static int compare_chunks(const void *left, const void *right)
 {
-    const struct dealt_chunk *a = left, *b = right;
+    const struct numbered_chunk *a = left, *b = right;
     if (a->pairs != b->pairs)
         return a->pairs < b->pairs ? 1 : -1;
     return (a->number > b->number) - (a->number < b->number);
@@ -169,13 +169,13 @@ static void deal_chunks(struct share_list *s, uint32_t ranks, int64_t size,
                         const struct document_list *documents, struct deal_windows windows)
 {
     int64_t count = documents->document_end[documents->document_count - 1] / size;
-    struct dealt_chunk *chunk = heap_alloc((size_t)count, sizeof *chunk);
+    struct numbered_chunk *chunk = heap_alloc((size_t)count, sizeof *chunk);
     uint32_t *owner = heap_alloc((size_t)count, sizeof *owner);
     double *load = heap_zalloc(ranks, sizeof *load);
     int64_t *has = heap_zalloc(ranks, sizeof *has);
     for (int64_t i = 0; i < count; i++)
-        chunk[i] = (struct dealt_chunk){
-            i, deal_visible_pairs(documents, windows, i * size, (i + 1) * size)};
+        chunk[i] = (struct numbered_chunk){
+            i, deal_count_visible_pairs(documents, windows, i * size, (i + 1) * size)};
     qsort(chunk, (size_t)count, sizeof *chunk, compare_chunks);
     for (int64_t i = 0; i < count; i++) {
         uint32_t least = ranks;
@@ -187,7 +187,7 @@ static void deal_chunks(struct share_list *s, uint32_t ranks, int64_t size,
         owner[chunk[i].number] = least;
     }
     for (int64_t i = 0; i < count; i++)
-        add_share(s, size, owner[i]);
+        append_share(s, size, owner[i]);
     free(has);
     free(load);
     free(owner);
@@ -201,28 +201,30 @@ struct document_span {
     int64_t begin, rows;
 };
 /* A run of a document's tokens that one rank owns. */
-struct degree_run {
+struct run_of_degree {
     int64_t begin, rows;
     uint32_t owner;
 };
 
-struct degree_state {
-    struct degree_run *run;
+struct dealing_by_degree {
+    struct run_of_degree *run;
     size_t run_count, capacity;
-    int64_t *free_tokens;  /* [ranks] tokens that a rank still takes */
-    double *pairs_of_rank; /* [ranks] visible pairs */
+    int64_t *tokens_left_of_rank; /* [ranks] tokens that a rank still takes */
+    double *pairs_of_rank;        /* [ranks] visible pairs */
     const struct document_list *documents;
     struct deal_windows windows;
 };
 
-static void add_degree_run(struct degree_state *d, int64_t begin, int64_t rows, uint32_t owner)
+static void add_run_of_degree(struct dealing_by_degree *d, int64_t begin, int64_t rows,
+                              uint32_t owner)
 {
     if (rows == 0)
         return;
     d->run = heap_grow(d->run, &d->capacity, d->run_count + 1, sizeof *d->run);
-    d->run[d->run_count++] = (struct degree_run){begin, rows, owner};
-    d->free_tokens[owner] -= rows;
-    d->pairs_of_rank[owner] += deal_visible_pairs(d->documents, d->windows, begin, begin + rows);
+    d->run[d->run_count++] = (struct run_of_degree){begin, rows, owner};
+    d->tokens_left_of_rank[owner] -= rows;
+    d->pairs_of_rank[owner] +=
+        deal_count_visible_pairs(d->documents, d->windows, begin, begin + rows);
 }
 
 /* Returns the number of tokens of slice i if a document of n tokens is cut into 2 * count slices. If they do not divide
@@ -235,8 +237,8 @@ static int64_t rows_of_slice(int64_t n, uint32_t count, int64_t i)
 /* Returns the first rank of the set with the fewest visible pairs among the sets in which each rank has room for its
  * two slices of a document of n tokens; UINT32_MAX if there is none. A set is `count` consecutive ranks, from a
  * multiple of `count` on. */
-static uint32_t find_least_loaded_set(const struct degree_state *d, uint32_t ranks, uint32_t count,
-                                      int64_t n)
+static uint32_t find_least_loaded_set(const struct dealing_by_degree *d, uint32_t ranks,
+                                      uint32_t count, int64_t n)
 {
     uint32_t best = UINT32_MAX;
     double least = 0;
@@ -244,9 +246,9 @@ static uint32_t find_least_loaded_set(const struct degree_state *d, uint32_t ran
         bool fits = true;
         double load = 0;
         for (uint32_t r = first; r < first + count; r++) {
-            fits = fits &&
-                   d->free_tokens[r] >= rows_of_slice(n, count, r - first) +
-                                            rows_of_slice(n, count, 2 * count - 1 - (r - first));
+            fits = fits && d->tokens_left_of_rank[r] >=
+                               rows_of_slice(n, count, r - first) +
+                                   rows_of_slice(n, count, 2 * count - 1 - (r - first));
             load += d->pairs_of_rank[r];
         }
         if (fits && (best == UINT32_MAX || load < least)) {
@@ -258,34 +260,34 @@ static uint32_t find_least_loaded_set(const struct degree_state *d, uint32_t ran
 }
 
 /* Returns twice `count`, but at most all `ranks`. */
-static uint32_t double_ranks(uint32_t count, uint32_t ranks)
+static uint32_t double_rank_count(uint32_t count, uint32_t ranks)
 {
     return count < ranks - count ? 2 * count : ranks;
 }
 
 /* Deals a document of n tokens from `begin` on. rank_tokens: the tokens of the sequence that each rank must get. */
-static void deal_document_by_degree(struct degree_state *d, uint32_t ranks, int64_t rank_tokens,
-                                    int64_t begin, int64_t n)
+static void deal_document_by_degree(struct dealing_by_degree *d, uint32_t ranks,
+                                    int64_t rank_tokens, int64_t begin, int64_t n)
 {
     uint32_t count = 1, first;
     /* the fewest ranks that could hold the document if they held nothing else */
     while (count < ranks && n > count * rank_tokens)
-        count = double_ranks(count, ranks);
+        count = double_rank_count(count, ranks);
     /* if no set of that size has room, larger sets are tried */
     while ((first = find_least_loaded_set(d, ranks, count, n)) == UINT32_MAX && count < ranks)
-        count = double_ranks(count, ranks);
+        count = double_rank_count(count, ranks);
     for (int64_t i = 0; first != UINT32_MAX && i < 2 * (int64_t)count; i++) {
         int64_t rows = rows_of_slice(n, count, i);
-        add_degree_run(d, begin, rows, first + (uint32_t)zigzag_owner(i, count));
+        add_run_of_degree(d, begin, rows, first + (uint32_t)zigzag_owner(i, count));
         begin += rows;
     }
     /* If no set has room, the rank with the most room takes as many tokens as it can, then the next one. */
     while (first == UINT32_MAX && n > 0) {
         uint32_t emptiest = 0;
         for (uint32_t r = 1; r < ranks; r++)
-            emptiest = d->free_tokens[r] > d->free_tokens[emptiest] ? r : emptiest;
-        int64_t rows = d->free_tokens[emptiest] < n ? d->free_tokens[emptiest] : n;
-        add_degree_run(d, begin, rows, emptiest);
+            emptiest = d->tokens_left_of_rank[r] > d->tokens_left_of_rank[emptiest] ? r : emptiest;
+        int64_t rows = d->tokens_left_of_rank[emptiest] < n ? d->tokens_left_of_rank[emptiest] : n;
+        add_run_of_degree(d, begin, rows, emptiest);
         begin += rows;
         n -= rows;
     }
@@ -302,7 +304,7 @@ static int compare_documents(const void *left, const void *right)
 
 static int compare_runs(const void *left, const void *right)
 {
-    const struct degree_run *a = left, *b = right;
+    const struct run_of_degree *a = left, *b = right;
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
@@ -310,12 +312,12 @@ static void deal_by_degree(struct share_list *s, uint32_t ranks,
                            const struct document_list *documents, struct deal_windows windows)
 {
     const int64_t rank_tokens = documents->document_end[documents->document_count - 1] / ranks;
-    struct degree_state d = {.documents = documents, .windows = windows};
+    struct dealing_by_degree d = {.documents = documents, .windows = windows};
     struct document_span *document = heap_alloc(documents->document_count, sizeof *document);
-    d.free_tokens = heap_alloc(ranks, sizeof *d.free_tokens);
+    d.tokens_left_of_rank = heap_alloc(ranks, sizeof *d.tokens_left_of_rank);
     d.pairs_of_rank = heap_zalloc(ranks, sizeof *d.pairs_of_rank);
     for (uint32_t r = 0; r < ranks; r++)
-        d.free_tokens[r] = rank_tokens;
+        d.tokens_left_of_rank[r] = rank_tokens;
     for (uint32_t i = 0; i < documents->document_count; i++) {
         int64_t begin = document_begin(documents, i);
         document[i] = (struct document_span){begin, documents->document_end[i] - begin};
@@ -325,10 +327,10 @@ static void deal_by_degree(struct share_list *s, uint32_t ranks,
         deal_document_by_degree(&d, ranks, rank_tokens, document[i].begin, document[i].rows);
     qsort(d.run, d.run_count, sizeof *d.run, compare_runs);
     for (size_t i = 0; i < d.run_count; i++)
-        add_share(s, d.run[i].rows, d.run[i].owner);
+        append_share(s, d.run[i].rows, d.run[i].owner);
     free(document);
     free(d.run);
-    free(d.free_tokens);
+    free(d.tokens_left_of_rank);
     free(d.pairs_of_rank);
 }
 
@@ -342,11 +344,11 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
     switch (rules[choice->rule].dealing_rule) {
     case DEAL_CONTIGUOUS:
         for (uint32_t r = 0; r < ranks; r++)
-            add_share(&s, tokens / ranks, r);
+            append_share(&s, tokens / ranks, r);
         break;
     case DEAL_STRIPED:
         for (int64_t i = 0; i < tokens; i++)
-            add_share(&s, 1, i % ranks);
+            append_share(&s, 1, i % ranks);
         break;
     case DEAL_ZIGZAG:
         add_zigzag_slices(&s, ranks, tokens / (2 * (int64_t)ranks));

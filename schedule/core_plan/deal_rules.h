@@ -41,9 +41,9 @@ enum deal_rule {
      * fit to move, or 16 slices for each rank have moved. A slice is the first or the last queries of a document on a
      * heavily loaded rank; the one that costs the fewest bytes for a pair is taken. It has at least `parameter` tokens,
      * or a quarter of a rank's tokens if that is less. */
-    DEAL_MOVE,
-    /* Tokens are dealt as by DEAL_CHUNKS. Then queries move as by DEAL_MOVE, until no rank exceeds the mean by more
-     * than 20 %. */
+    DEAL_MOVE_QUERIES,
+    /* Tokens are dealt as by DEAL_CHUNKS. Then queries move as by DEAL_MOVE_QUERIES, until no rank exceeds the mean by
+     * more than 20 %. */
     DEAL_BLOCKS,
     DEAL_RULE_COUNT
 };
@@ -70,8 +70,8 @@ struct deal_windows {
 };
 
 /* Returns the visible pairs of the queries [begin, end), on average over layers. */
-double deal_visible_pairs(const struct document_list *documents, struct deal_windows windows,
-                          int64_t begin, int64_t end);
+double deal_count_visible_pairs(const struct document_list *documents, struct deal_windows windows,
+                                int64_t begin, int64_t end);
 
 /* Deals a sequence with these documents. Its length must be a multiple of deal_choice_token_unit(). The rules that
  * count visible pairs count their mean over layers. The result is in the arena. */

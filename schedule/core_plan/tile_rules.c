@@ -68,18 +68,19 @@ static void add_tiles_of_owners(struct tile_list *list, const struct token_deal 
 
 /* Adds the tiles of all ranks in all steps of a pass; adds none if `rule` is NULL. gathers: all steps after the first
  * are one round; false: each step is a round. */
-static void add_ring(struct tile_list *list, const struct token_deal *deal, ring_rule *rule,
-                     uint32_t window, bool gathers, bool backward)
+static void add_ring_tiles(struct tile_list *list, const struct token_deal *deal, ring_rule *rule,
+                           uint32_t window, bool gathers, bool backward)
 {
     for (uint32_t rank = 0; rank < deal->rank_count && rule != NULL; rank++)
         for (uint32_t step = 0; step < deal->rank_count; step++) {
             const struct core_tile tile = {
-                .rank = rank, .round = gathers ? step > 0 : step, .is_of_backward = backward};
+                .rank = rank, .round = gathers ? step > 0 : step, .is_backward_tile = backward};
             add_tiles_of_owners(list, deal, rule(rank, step, deal->rank_count, window), tile);
         }
 }
 
-/* The rules that are rings. backward NULL: the backward has the tiles of the forward. gathers: as in add_ring(). */
+/* The rules that are rings. backward NULL: the backward has the tiles of the forward. gathers: as in
+ * add_ring_tiles(). */
 static const struct ring_row {
     enum deal_rule rule;
     ring_rule *forward, *backward;
@@ -95,8 +96,9 @@ static const struct ring_row {
 /* ---- queries that move from loaded ranks to less loaded ones ---- */
 
 enum {
-    KEYS_A_ROUND = 16, /* a round brings a rank at most about 16 times as many keys as it owns */
-    MOVES_A_RANK = 16  /* at most 16 slices of queries move for each rank */
+    KEYS_OF_ROUND_FACTOR =
+        16, /* a round brings a rank at most about 16 times as many keys as it owns */
+    MOVES_PER_RANK_MAX = 16 /* at most 16 slices of queries move for each rank */
 };
 
 /* Queries [q, end) of one document that `rank` computes. They see keys from position first_key on. */
@@ -105,7 +107,7 @@ struct query_range {
     uint32_t rank;
 };
 
-struct move_state {
+struct query_moves {
     const struct document_list *documents;
     const struct token_deal *deal;
     struct deal_windows windows;
@@ -113,18 +115,18 @@ struct move_state {
     int64_t min_slice_tokens; /* the fewest tokens of a slice */
     /* a rank gives queries away only if its pairs exceed the mean over ranks by more than this share of the mean */
     double tolerance;
-    struct query_range *item; /* all queries of the sequence; items are cut as slices move */
+    struct query_range *item; /* all queries of the sequence; they are cut as slices move */
     size_t item_count, capacity;
     double *pairs_of_rank; /* [ranks] the visible pairs that each rank computes */
-    double mean;           /* the mean of pairs_of_rank[] */
+    double mean_pairs;     /* the mean of pairs_of_rank[] */
 };
 
-static double visible_pairs_of(const struct move_state *m, int64_t begin, int64_t end)
+static double visible_pairs_of(const struct query_moves *m, int64_t begin, int64_t end)
 {
-    return deal_visible_pairs(m->documents, m->windows, begin, end);
+    return deal_count_visible_pairs(m->documents, m->windows, begin, end);
 }
 
-static void add_item(struct move_state *m, int64_t q, int64_t end, uint32_t rank)
+static void add_item(struct query_moves *m, int64_t q, int64_t end, uint32_t rank)
 {
     int64_t first = document_begin(m->documents, document_at(m->documents, q));
     if (m->windows.windowed_layer_share == 1 && q - m->windows.window + 1 > first)
@@ -133,8 +135,8 @@ static void add_item(struct move_state *m, int64_t q, int64_t end, uint32_t rank
     m->item[m->item_count++] = (struct query_range){q, end, first, rank};
 }
 
-/* Makes items of each rank's own queries, one for each run and document. Sets pairs_of_rank and mean. */
-static void find_items(struct move_state *m)
+/* Makes query ranges of each rank's own queries, one for each run and document. Sets pairs_of_rank and mean_pairs. */
+static void make_query_ranges(struct query_moves *m)
 {
     for (uint32_t rank = 0; rank < m->deal->rank_count; rank++)
         for (uint32_t i = m->deal->first_run[rank]; i < m->deal->first_run[rank + 1]; i++) {
@@ -144,15 +146,15 @@ static void find_items(struct move_state *m)
                 until = until < end ? until : end;
                 add_item(m, q, until, rank);
                 m->pairs_of_rank[rank] += visible_pairs_of(m, q, until);
-                m->mean += visible_pairs_of(m, q, until) / m->deal->rank_count;
+                m->mean_pairs += visible_pairs_of(m, q, until) / m->deal->rank_count;
                 q = until;
             }
         }
 }
 
 /* Returns the bytes of the rows of [begin, end) that the rank does not own. each: the bytes of a row. */
-static double foreign_row_bytes(const struct move_state *m, int64_t begin, int64_t end,
-                                uint32_t rank, double each)
+static double bytes_of_rows_not_owned(const struct query_moves *m, int64_t begin, int64_t end,
+                                      uint32_t rank, double each)
 {
     return each *
            (double)(end - begin -
@@ -160,7 +162,7 @@ static double foreign_row_bytes(const struct move_state *m, int64_t begin, int64
 }
 
 /* The first or the last queries [q, end) of an item, which might move to another rank. */
-struct query_slice {
+struct movable_queries {
     size_t item;
     int64_t q, end;
     double bytes_per_pair; /* bytes that the move would send, for each visible pair of the slice */
@@ -169,8 +171,8 @@ struct query_slice {
 /* Returns the shortest slice from the beginning of an item, or with `tail` from its end, that has at least `pairs`
  * pairs and a multiple of min_slice_tokens tokens. The slice is the whole item if the item has fewer pairs, or if fewer
  * than min_slice_tokens tokens of it would be left. */
-static struct query_slice shortest_slice(const struct move_state *m, size_t number, double pairs,
-                                         bool tail)
+static struct movable_queries shortest_slice(const struct query_moves *m, size_t number,
+                                             double pairs, bool tail)
 {
     const struct query_range *item = &m->item[number];
     int64_t low = 1, high = item->end - item->q;
@@ -187,31 +189,31 @@ static struct query_slice shortest_slice(const struct move_state *m, size_t numb
     if (rows + m->min_slice_tokens >
         item->end - item->q) /* the rest would be shorter than a slice may be */
         rows = item->end - item->q;
-    return (struct query_slice){number, tail ? item->end - rows : item->q,
-                                tail ? item->end : item->q + rows, 0};
+    return (struct movable_queries){number, tail ? item->end - rows : item->q,
+                                    tail ? item->end : item->q + rows, 0};
 }
 
 /* Finds the slice that costs the fewest bytes for each pair if it moves to `rank`. To compare few items, it takes
  * slices only from ranks whose surplus over the mean is more than half that of `most`, the most loaded rank. After the
  * move `rank` must have fewer pairs than the giver had before. Returns false if there is no such slice. */
-static bool find_cheapest_slice(const struct move_state *m, uint32_t rank, uint32_t most,
-                                struct query_slice *best)
+static bool find_cheapest_slice(const struct query_moves *m, uint32_t rank, uint32_t most,
+                                struct movable_queries *best)
 {
-    const double need = m->mean - m->pairs_of_rank[rank],
-                 least = (m->pairs_of_rank[most] - m->mean) / 2;
+    const double need = m->mean_pairs - m->pairs_of_rank[rank],
+                 least = (m->pairs_of_rank[most] - m->mean_pairs) / 2;
     bool found = false;
     for (size_t i = 0; i < m->item_count; i++) {
-        const double surplus = m->pairs_of_rank[m->item[i].rank] - m->mean;
+        const double surplus = m->pairs_of_rank[m->item[i].rank] - m->mean_pairs;
         if (surplus <= least)
             continue;
         for (int tail = 0; tail < 2; tail++) {
-            struct query_slice s = shortest_slice(m, i, need < surplus ? need : surplus, tail);
+            struct movable_queries s = shortest_slice(m, i, need < surplus ? need : surplus, tail);
             double pairs = visible_pairs_of(m, s.q, s.end);
             if (m->pairs_of_rank[rank] + pairs >= m->pairs_of_rank[m->item[i].rank])
                 continue;
             s.bytes_per_pair =
-                (foreign_row_bytes(m, s.q, s.end, rank, m->bytes.query + m->bytes.result) +
-                 foreign_row_bytes(m, m->item[i].first_key, s.end, rank, m->bytes.key)) /
+                (bytes_of_rows_not_owned(m, s.q, s.end, rank, m->bytes.query + m->bytes.result) +
+                 bytes_of_rows_not_owned(m, m->item[i].first_key, s.end, rank, m->bytes.key)) /
                 pairs;
             if (!found || s.bytes_per_pair < best->bytes_per_pair)
                 *best = s;
@@ -221,7 +223,7 @@ static bool find_cheapest_slice(const struct move_state *m, uint32_t rank, uint3
     return found;
 }
 
-static void move_slice(struct move_state *m, const struct query_slice *s, uint32_t rank)
+static void move_slice(struct query_moves *m, const struct movable_queries *s, uint32_t rank)
 {
     struct query_range *item = &m->item[s->item];
     const double pairs = visible_pairs_of(m, s->q, s->end);
@@ -239,18 +241,18 @@ static void move_slice(struct move_state *m, const struct query_slice *s, uint32
 }
 
 /* Moves slices to the rank with the fewest pairs until no rank exceeds the mean by more than the tolerance, no slice is
- * fit to move, or MOVES_A_RANK slices for each rank have moved. */
-static void balance_pairs(struct move_state *m)
+ * fit to move, or MOVES_PER_RANK_MAX slices for each rank have moved. */
+static void balance_pairs(struct query_moves *m)
 {
     const uint32_t ranks = m->deal->rank_count;
-    for (uint32_t step = 0; step < MOVES_A_RANK * ranks; step++) {
+    for (uint32_t step = 0; step < MOVES_PER_RANK_MAX * ranks; step++) {
         uint32_t least = 0, most = 0;
-        struct query_slice slice;
+        struct movable_queries slice;
         for (uint32_t r = 1; r < ranks; r++) {
             least = m->pairs_of_rank[r] < m->pairs_of_rank[least] ? r : least;
             most = m->pairs_of_rank[r] > m->pairs_of_rank[most] ? r : most;
         }
-        if (m->pairs_of_rank[most] <= m->mean * (1 + m->tolerance) ||
+        if (m->pairs_of_rank[most] <= m->mean_pairs * (1 + m->tolerance) ||
             !find_cheapest_slice(m, least, most, &slice))
             break;
         move_slice(m, &slice, least);
@@ -268,7 +270,7 @@ static int compare_tiles(const void *left, const void *right)
 }
 
 /* Returns the number of different keys of tile[count], which is in ascending order of keys. */
-static int64_t count_keys(const struct core_tile *tile, size_t count)
+static int64_t count_different_keys(const struct core_tile *tile, size_t count)
 {
     int64_t keys = 0, next = 0;
     for (size_t i = 0; i < count; i++) {
@@ -281,7 +283,7 @@ static int64_t count_keys(const struct core_tile *tile, size_t count)
 }
 
 /* Returns the end of the tiles of the rank to which tile `begin` belongs. */
-static size_t end_of_rank(const struct tile_list *tiles, size_t begin)
+static size_t end_of_tiles_of_rank(const struct tile_list *tiles, size_t begin)
 {
     size_t end = begin;
     while (end < tiles->count && tiles->tile[end].rank == tiles->tile[begin].rank)
@@ -289,15 +291,15 @@ static size_t end_of_rank(const struct tile_list *tiles, size_t begin)
     return end;
 }
 
-/* Returns the fewest rounds with which every rank reads, in each round, at most KEYS_A_ROUND times as many keys as
- * own_rows, if its keys are evenly divided among rounds. The tiles are in the order of compare_tiles(). */
+/* Returns the fewest rounds with which every rank reads, in each round, at most KEYS_OF_ROUND_FACTOR times as many keys
+ * as own_rows, if its keys are evenly divided among rounds. The tiles are in the order of compare_tiles(). */
 static int64_t round_count_of(const struct tile_list *tiles, int64_t own_rows)
 {
-    const int64_t room = KEYS_A_ROUND * own_rows;
+    const int64_t room = KEYS_OF_ROUND_FACTOR * own_rows;
     int64_t rounds = 1;
     for (size_t i = 0, end; i < tiles->count; i = end) {
-        end = end_of_rank(tiles, i);
-        int64_t needs = (count_keys(&tiles->tile[i], end - i) + room - 1) / room;
+        end = end_of_tiles_of_rank(tiles, i);
+        int64_t needs = (count_different_keys(&tiles->tile[i], end - i) + room - 1) / room;
         rounds = needs > rounds ? needs : rounds;
     }
     return rounds;
@@ -313,7 +315,7 @@ static void add_tiles_in_rounds(struct tile_list *list, struct tile_list *tiles,
     const int64_t rounds = round_count_of(tiles, own_rows);
     for (size_t i = 0, end; i < tiles->count; i = end) {
         int64_t keys = 0, before = 0;
-        end = end_of_rank(tiles, i);
+        end = end_of_tiles_of_rank(tiles, i);
         for (size_t k = i; k < end; k++)
             keys += tiles->tile[k].key_count;
         for (size_t k = i; k < end; before += tiles->tile[k++].key_count) {
@@ -323,16 +325,16 @@ static void add_tiles_in_rounds(struct tile_list *list, struct tile_list *tiles,
     }
 }
 
-/* Adds the tiles of all items, one for each item and share of keys. A rank's own queries by its own keys are round 0;
- * the other tiles of a rank are put into later rounds. */
-static void add_tiles_of_items(struct tile_list *list, const struct move_state *m)
+/* Adds the tiles of all query ranges, one for each range and share of keys. A rank's own queries by its own keys are
+ * round 0; the other tiles of a rank are put into later rounds. */
+static void add_tiles_of_query_ranges(struct tile_list *list, const struct query_moves *m)
 {
     uint32_t shares;
     struct token_share *share = deal_shares(m->deal, &shares);
     struct tile_list others = {0};
     for (size_t i = 0; i < m->item_count; i++) {
         const struct query_range *item = &m->item[i];
-        const bool own = foreign_row_bytes(m, item->q, item->end, item->rank, 1) == 0;
+        const bool own = bytes_of_rows_not_owned(m, item->q, item->end, item->rank, 1) == 0;
         int64_t begin = 0;
         for (uint32_t k = 0; k < shares && begin < item->end; begin += share[k++].row_count) {
             int64_t from = begin > item->first_key ? begin : item->first_key,
@@ -349,12 +351,12 @@ static void add_tiles_of_items(struct tile_list *list, const struct move_state *
     free(share);
 }
 
-static void add_moved_tiles(struct tile_list *list, struct move_state *m)
+static void add_moved_tiles(struct tile_list *list, struct query_moves *m)
 {
     m->pairs_of_rank = heap_zalloc(m->deal->rank_count, sizeof *m->pairs_of_rank);
-    find_items(m);
+    make_query_ranges(m);
     balance_pairs(m);
-    add_tiles_of_items(list, m);
+    add_tiles_of_query_ranges(list, m);
     free(m->pairs_of_rank);
     free(m->item);
 }
@@ -362,7 +364,7 @@ static void add_moved_tiles(struct tile_list *list, struct move_state *m)
 double tile_rules_estimate_tiles(const struct deal_choice *choice, uint32_t ranks, int64_t tokens)
 {
     const double square = (double)ranks * ranks;
-    if (choice->rule == DEAL_MOVE)
+    if (choice->rule == DEAL_MOVE_QUERIES)
         return square / 2;
     if (choice->rule == DEAL_BLOCKS)
         return pow((double)tokens / (double)choice->parameter, 2) / 2;
@@ -372,12 +374,13 @@ double tile_rules_estimate_tiles(const struct deal_choice *choice, uint32_t rank
     return 0;
 }
 
-/* Returns the fewest tokens of a slice that moves. With DEAL_MOVE it is at most a quarter of a rank's tokens: a rank
- * that consists of one slice could only give away all that it has. */
+/* Returns the fewest tokens of a slice that moves. With DEAL_MOVE_QUERIES it is at most a quarter of a rank's tokens: a
+ * rank that consists of one slice could only give away all that it has. */
 static int64_t min_slice_tokens_of(const struct deal_choice *choice, const struct token_deal *deal)
 {
     const int64_t quarter = deal_rows_of_rank(deal, 0) / 4 > 1 ? deal_rows_of_rank(deal, 0) / 4 : 1;
-    return choice->rule == DEAL_MOVE && quarter < choice->parameter ? quarter : choice->parameter;
+    return choice->rule == DEAL_MOVE_QUERIES && quarter < choice->parameter ? quarter
+                                                                            : choice->parameter;
 }
 
 struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice *choice,
@@ -386,20 +389,20 @@ struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice 
 {
     const int64_t window = windows.windowed_layer_share == 1 ? windows.window : 0;
     struct tile_list list = {0};
-    struct move_state moving = {.documents = documents,
-                                .deal = documents->deal,
-                                .windows = windows,
-                                .bytes = *bytes,
-                                .min_slice_tokens = min_slice_tokens_of(choice, documents->deal),
-                                .tolerance = choice->rule == DEAL_MOVE ? 0.02 : 0.2};
-    if (choice->rule == DEAL_MOVE || choice->rule == DEAL_BLOCKS)
+    struct query_moves moving = {.documents = documents,
+                                 .deal = documents->deal,
+                                 .windows = windows,
+                                 .bytes = *bytes,
+                                 .min_slice_tokens = min_slice_tokens_of(choice, documents->deal),
+                                 .tolerance = choice->rule == DEAL_MOVE_QUERIES ? 0.02 : 0.2};
+    if (choice->rule == DEAL_MOVE_QUERIES || choice->rule == DEAL_BLOCKS)
         add_moved_tiles(&list, &moving);
     for (size_t i = 0; i < ARRAY_LEN(ring_rows); i++)
         if (ring_rows[i].rule == choice->rule) {
             const uint32_t inner = (uint32_t)choice->parameter;
             const struct ring_row *row = &ring_rows[i];
-            add_ring(&list, documents->deal, row->forward, inner, row->gathers, false);
-            add_ring(&list, documents->deal, row->backward, inner, row->gathers, true);
+            add_ring_tiles(&list, documents->deal, row->forward, inner, row->gathers, false);
+            add_ring_tiles(&list, documents->deal, row->backward, inner, row->gathers, true);
         }
     struct tile_plan *plan =
         list.count == 0

@@ -5,36 +5,37 @@
 #include <assert.h>
 
 /* The linear layers (adapter targets) that one product of the schedule stands for. */
-struct targets {
+struct product_targets {
     enum adapter_target first;
     uint32_t count;
     int64_t inputs, rows;
-    int64_t outputs[ADAPTERS_OF_PRODUCT]; /* columns of each target */
-    bool has[ADAPTERS_OF_PRODUCT];        /* the layer has the target's adapter */
+    int64_t outputs[ADAPTERS_OF_PRODUCT];  /* columns of each target */
+    bool has_adapter[ADAPTERS_OF_PRODUCT]; /* the layer has the target's adapter */
     uint32_t first_present; /* the first target whose adapter the layer has; `count`: it has none */
 };
 
-static struct targets targets_of(const struct emit *e, uint32_t layer, enum adapter_target first,
-                                 uint32_t count, int64_t rows)
+static struct product_targets product_targets_of(const struct emit *e, uint32_t layer,
+                                                 enum adapter_target first, uint32_t count,
+                                                 int64_t rows)
 {
     const struct transformer *model = e->choices->model;
-    struct targets t = {.first = first,
-                        .count = count,
-                        .inputs = transformer_adapter_inputs(model, first),
-                        .rows = rows,
-                        .first_present = count};
+    struct product_targets t = {.first = first,
+                                .count = count,
+                                .inputs = transformer_adapter_inputs(model, first),
+                                .rows = rows,
+                                .first_present = count};
     assert(count <= ADAPTERS_OF_PRODUCT);
     for (uint32_t i = count; i-- > 0;) {
         const enum adapter_target target = (enum adapter_target)(first + i);
         t.outputs[i] = transformer_adapter_outputs(model, target);
-        t.has[i] = transformer_has_adapter(model, layer, target);
-        if (t.has[i])
+        t.has_adapter[i] = transformer_has_adapter(model, layer, target);
+        if (t.has_adapter[i])
             t.first_present = i;
     }
     return t;
 }
 
-static enum weight weight_of(const struct targets *t, uint32_t i, bool second)
+static enum weight weight_of(const struct product_targets *t, uint32_t i, bool second)
 {
     return (enum weight)(WEIGHT_ADAPTER_Q_A + 2 * (int)(t->first + i) + second);
 }
@@ -67,8 +68,8 @@ static struct view cast_there_and_back(struct emit *e, struct view x, int64_t ro
 
 /* Emits the pass that joins the results of all targets, parts[], to the columns of `whole` (WORK_UNPACK), or that
  * splits the gradient `whole` into parts[] (WORK_PACK). */
-static void join_or_split(struct emit *e, enum work_kind kind, const struct targets *t,
-                          const struct view *parts, struct view whole)
+static void emit_join_or_split(struct emit *e, enum work_kind kind, const struct product_targets *t,
+                               const struct view *parts, struct view whole)
 {
     struct work work = {.kind = (uint8_t)kind, .pack = {t->rows, 1, {0, 0, 0}}};
     for (uint32_t i = 0; i < t->count; i++)
@@ -82,14 +83,14 @@ static void join_or_split(struct emit *e, enum work_kind kind, const struct targ
 void adapters_forward(struct emit *e, uint32_t layer, enum adapter_target first, uint32_t count,
                       struct view x, struct view y, int64_t rows, struct adapters_saved *saved)
 {
-    const struct targets t = targets_of(e, layer, first, count, rows);
+    const struct product_targets t = product_targets_of(e, layer, first, count, rows);
     const int64_t rank = e->choices->model->adapter_rank;
     struct view part[ADAPTERS_OF_PRODUCT];
     if (t.first_present == count)
         return;
     for (uint32_t i = 0; i < count; i++) {
         part[i] = emit_compute_tensor(e, "adapter_out", CATEGORY_ACTIVATION, rows, t.outputs[i]);
-        if (!t.has[i]) {
+        if (!t.has_adapter[i]) {
             emit_zeros(e, part[i]);
             continue;
         }
@@ -105,7 +106,7 @@ void adapters_forward(struct emit *e, uint32_t layer, enum adapter_target first,
     struct view all = part[0];
     if (count > 1) {
         all = emit_compute_tensor(e, "adapters_out", CATEGORY_ACTIVATION, (int64_t)y.count, 0);
-        join_or_split(e, WORK_UNPACK, &t, part, all);
+        emit_join_or_split(e, WORK_UNPACK, &t, part, all);
     } else if (is_peft(e)) {
         all = emit_cast(
             e, all,
@@ -118,7 +119,7 @@ void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first
                        struct view dy, struct view x, struct view dx, int64_t rows,
                        const struct adapters_saved *saved)
 {
-    const struct targets t = targets_of(e, layer, first, count, rows);
+    const struct product_targets t = product_targets_of(e, layer, first, count, rows);
     const int64_t rank = e->choices->model->adapter_rank;
     struct view part[ADAPTERS_OF_PRODUCT] = {dy};
     if (t.first_present == count)
@@ -126,11 +127,11 @@ void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first
     for (uint32_t i = 0; i < count && (count > 1 || is_peft(e)); i++)
         part[i] = emit_compute_tensor(e, "d_adapter", CATEGORY_ACTIVATION, rows, t.outputs[i]);
     if (count > 1)
-        join_or_split(e, WORK_PACK, &t, part, dy);
+        emit_join_or_split(e, WORK_PACK, &t, part, dy);
     else if (is_peft(e))
         emit_cast(e, dy, part[0]);
     for (uint32_t i = 0; i < count; i++) {
-        if (!t.has[i])
+        if (!t.has_adapter[i])
             continue;
         const enum weight a = weight_of(&t, i, false), b = weight_of(&t, i, true);
         struct view d_narrow =

@@ -76,13 +76,13 @@ struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t col
     return (struct view){buffer, (uint64_t)(begin * cols), (uint64_t)(rows * cols)};
 }
 
-struct view view_part(struct view view, int64_t begin, int64_t count)
+struct view view_slice(struct view view, int64_t begin, int64_t count)
 {
     assert(begin >= 0 && count >= 0 && (uint64_t)(begin + count) <= view.count);
     return (struct view){view.buffer, view.begin + (uint64_t)begin, (uint64_t)count};
 }
 
-uint32_t part_after_layers(const struct emit *e, enum end_part part)
+uint32_t part_index_of_end(const struct emit *e, enum end_part part)
 {
     return (uint32_t)e->choices->model->layers + part;
 }
@@ -101,13 +101,13 @@ const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, en
 
 /* Returns the part of the model that owns a weight, and sets *weight to its name there. A tied head is the embedding's
  * table; learned positions are a part of their own. Any other weight belongs to `part`. */
-static uint32_t owning_part(const struct emit *e, uint32_t part, enum weight *weight)
+static uint32_t find_owning_part(const struct emit *e, uint32_t part, enum weight *weight)
 {
     if (*weight == WEIGHT_HEAD && e->choices->model->tied_head) {
         *weight = WEIGHT_EMBEDDING;
-        return part_after_layers(e, PART_EMBEDDING);
+        return part_index_of_end(e, PART_EMBEDDING);
     }
-    return *weight == WEIGHT_POSITIONS ? part_after_layers(e, PART_POSITIONS) : part;
+    return *weight == WEIGHT_POSITIONS ? part_index_of_end(e, PART_POSITIONS) : part;
 }
 
 /* Returns the bundle that holds this weight of a part of the model. */
@@ -165,7 +165,7 @@ static struct view weight_slot_view(const struct emit *e, uint32_t part, enum we
 
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
 {
-    part = owning_part(e, part, &weight);
+    part = find_owning_part(e, part, &weight);
     return weight_slot_view(e, part, weight, e->weights.bundle[bundle_of(e, part, weight)].param);
 }
 
@@ -181,23 +181,23 @@ static uint64_t weight_mask_of_bundle(const struct emit *e, uint32_t part, uint3
 }
 
 /* Zeroes the gradient of a bundle in a pass of its own. All its weights then count as written. */
-static void zero_gradient(struct emit *e, uint32_t bundle)
+static void emit_zero_gradient(struct emit *e, uint32_t bundle)
 {
     uint8_t region = e->tags.region;
     e->tags.region = REGION_WEIGHTS;
     emit_zeros(e, view_whole(e, e->weights.bundle[bundle].grad));
     e->tags.region = region;
-    for (uint32_t p = 0; p < part_after_layers(e, END_PARTS); p++)
+    for (uint32_t p = 0; p < part_index_of_end(e, END_PARTS); p++)
         e->weights.written[p] |= weight_mask_of_bundle(e, p, bundle);
 }
 
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate)
 {
-    part = owning_part(e, part, &weight);
+    part = find_owning_part(e, part, &weight);
     const uint32_t bundle = bundle_of(e, part, weight);
     if (weights_have_gradient_passes(e->choices) &&
         (e->weights.written[part] & weight_mask_of_bundle(e, part, bundle)) == 0)
-        zero_gradient(e, bundle);
+        emit_zero_gradient(e, bundle);
     /* Spread experts that no shard group divides have one gradient for all micro-batches. Its mask is that of the first
      * micro-batch. */
     uint64_t *touched = e->weights.bundle[bundle].has_spread_experts &&
@@ -334,21 +334,21 @@ struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, in
     struct view all =
         emit_tensor(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32,
                     more > 0 ? rows * each + more : rows, more == 0 && each > 1 ? each : 0);
-    return view_part(all, 0, rows * each);
+    return view_slice(all, 0, rows * each);
 }
 
 struct view emit_residual_stream(struct emit *e)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     int64_t wide = e->kept_extra_bytes.input / 2;
-    return view_part(view_whole(e, emit_activation(e, "x", rows, h * (1 + wide))), 0, rows * h);
+    return view_slice(view_whole(e, emit_activation(e, "x", rows, h * (1 + wide))), 0, rows * h);
 }
 
 struct view view_of_residual(const struct emit *e, buffer_id x)
 {
     struct view all = view_whole(e, x);
     uint64_t count = (uint64_t)(e->unit.own_rows * e->choices->model->hidden);
-    return all.count > count ? view_part(all, 0, (int64_t)count) : all;
+    return all.count > count ? view_slice(all, 0, (int64_t)count) : all;
 }
 
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
@@ -490,7 +490,7 @@ void emit_discard(struct emit *e, enum recompute_module module, buffer_id buffer
     e->discarded[e->discarded_count++] = (struct discarded_buffer){buffer, (uint8_t)module};
 }
 
-struct emitted emit_count(const struct emit *e)
+struct emitted emit_counts_so_far(const struct emit *e)
 {
     return (struct emitted){e->ir->buffer.count, e->ir->op.count};
 }
@@ -498,7 +498,7 @@ struct emitted emit_count(const struct emit *e)
 void emit_discard_function(struct emit *e, enum recompute_module module, struct emitted before,
                            buffer_id result)
 {
-    const struct emitted now = emit_count(e);
+    const struct emitted now = emit_counts_so_far(e);
     if (!drops(e, module))
         return;
     for (uint32_t b = before.buffers; b < now.buffers; b++)

@@ -99,12 +99,12 @@ struct bundle_state {
     bool is_frozen;                   /* it has neither gradients nor states */
     const struct weight_ranks *ranks; /* the ranks that share it */
     bool is_at_both_ends;             /* the first and the last stage have it: a tied embedding */
-    bool is_borrowed;                 /* only other stages have its states */
+    bool has_states_elsewhere;        /* only other stages have its states */
     /* the chunk of the pipeline to which the bundle belongs; 0 for a tied embedding */
     uint32_t chunk;
-    uint64_t elements;      /* number of elements, padding included */
-    uint64_t used_elements; /* number of elements without padding */
-    buffer_id param;        /* the parameters that forward and backward ops read */
+    uint64_t elements;          /* number of elements, padding included */
+    uint64_t unpadded_elements; /* number of elements without padding */
+    buffer_id param;            /* the parameters that forward and backward ops read */
     buffer_id grad;        /* the gradient that the backward ops of the current micro-batch write */
     buffer_id param_shard; /* this rank's shard, if parameters are sharded */
     buffer_id grad_shard;  /* this rank's shard of the reduced gradient, if one is kept */
@@ -305,9 +305,9 @@ struct unit_stages {
 /* The gradient that this stage computes for one bundle of a chunk in units that stages share. The stages sum their
  * gradients (schedule/weights/remote_weights.h). With HELPERS_SHARD there is one for each unit, else one for all units
  * that the same stages share. */
-struct lent_grad {
+struct remote_grad {
     buffer_id buffer;
-    /* as emit_weights.written; all lent gradients of the same units have one array */
+    /* as emit_weights.written; all remote gradients of the same units have one array */
     uint64_t *written;
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
@@ -318,12 +318,12 @@ struct lent_grad {
 
 /* This stage's part of a bundle that several stages hold in parts, because they share units of its chunk
  * (HELPERS_SHARD). */
-struct remote_part {
+struct shared_bundle_part {
     uint32_t bundle;
     struct unit_stages shared;
     bool parameters_arrived; /* its parameters have arrived in this step */
     buffer_id param, grad;   /* IR_NONE: not made yet, or the stage owns the whole bundle */
-    op_id last_sum;          /* the last sum of a unit's gradients; IR_NONE: none yet */
+    op_id last_gradient_sum; /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
 /* The documents of a sequence. first_with_same_documents: the lowest number of a sequence that has the same documents
@@ -408,12 +408,12 @@ struct emit_weights {
     uint64_t *written;
     /* [micro-batches][parts] the masks of all micro-batches; one row if all micro-batches add to the same gradients */
     uint64_t *written_in_micro_batch;
-    struct lent_grad *lent_grad; /* gradients of units that stages share */
-    uint32_t lent_grad_count;
-    size_t lent_grad_capacity;
-    struct remote_part *remote_part;
-    uint32_t remote_part_count;
-    size_t remote_part_capacity;
+    struct remote_grad *remote_grad; /* gradients of units that stages share */
+    uint32_t remote_grad_count;
+    size_t remote_grad_capacity;
+    struct shared_bundle_part *shared_bundle_part;
+    uint32_t shared_bundle_part_count;
+    size_t shared_bundle_part_capacity;
     /* the list to which gradients of weights and biases are added, to be computed later; NULL: they are computed at
      * once */
     struct deferrals *deferred;
@@ -438,13 +438,13 @@ struct emit_narrow {
 
 /* A part of a layer's forward or backward, while both are listed together (schedule/step/combined.h). first_op: the
  * first op of the part. place: the part's position in the order of all parts of the forward and the backward. */
-struct part_begin {
+struct listed_part_begin {
     uint32_t first_op, place;
 };
 
 /* The ops begin .. end - 1, which are listed one after another. first_position: the position in the list at which the
  * ops of this forward and backward begin. */
-struct op_range {
+struct listed_op_range {
     uint32_t begin, end, first_position;
 };
 
@@ -453,7 +453,7 @@ struct emit_combined {
     bool is_on;
     /* the number of the layer that is emitted, counted in the order of its forward or backward from 0 */
     uint32_t layer_number;
-    struct part_begin *begin; /* the begins of the forward's parts, then of the backward's */
+    struct listed_part_begin *begin; /* the begins of the forward's parts, then of the backward's */
     uint32_t begin_count, backward_begin;
     size_t begin_capacity;
     /* While the forward is emitted, the last compute op before it; while the backward is emitted, the last compute op
@@ -462,7 +462,7 @@ struct emit_combined {
     /* while the backward is emitted, the value that emit.awaited_by_next_compute had when the forward ended */
     op_id awaited_by_next_compute;
     /* the ranges of all pairs of a forward and a backward so far, in list order */
-    struct op_range *range;
+    struct listed_op_range *range;
     uint32_t range_count;
     size_t range_capacity;
 };
@@ -565,14 +565,14 @@ static inline struct view view_none(void)
     return (struct view){{IR_NONE}, 0, 0};
 }
 /* Returns `count` elements of a view from element `begin` on. */
-struct view view_part(struct view view, int64_t begin, int64_t count);
+struct view view_slice(struct view view, int64_t begin, int64_t count);
 /* Returns `rows` rows of a [*, cols] buffer from row `begin` on. */
 struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols);
 
 /* --- weights and their gradients --- */
 /* Returns the number of an end part among the parts of the model, of which the layers come first. For END_PARTS it is
  * the number of all parts. */
-uint32_t part_after_layers(const struct emit *e, enum end_part part);
+uint32_t part_index_of_end(const struct emit *e, enum end_part part);
 bool has_weight(const struct emit *e, enum weight weight);
 /* Returns the offset and the size of a weight in its part; its rows are 0 if the part lacks it. */
 const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight);
@@ -661,11 +661,11 @@ void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, stru
 void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight);
 /* Emits the gradients that were recorded in *deferrals, and empties it. */
-void emit_deferred(struct emit *e, struct deferrals *deferrals);
+void emit_deferred_gradients(struct emit *e, struct deferrals *deferrals);
 /* With --expert-overlap delayed-wgrad: emits the gradients that have been deferred so far; later ones are deferred
  * again. Does nothing without that option, since pipelines that split backwards compute the deferred gradients in
  * actions of their own. */
-void emit_delayed(struct emit *e);
+void emit_delayed_gradients(struct emit *e);
 /* Adds to the gradients of weights the late products (struct late_gradient) of all calls of emit_weight_grad() since
  * the last call. Does nothing if there are none. */
 void emit_late_gradients(struct emit *e);
@@ -734,7 +734,7 @@ void emit_discard(struct emit *e, enum recompute_module module, buffer_id buffer
 struct emitted {
     uint32_t buffers, ops;
 };
-struct emitted emit_count(const struct emit *e);
+struct emitted emit_counts_so_far(const struct emit *e);
 /* Records that a module which is computed again as a whole drops all buffers that were made since `before`, and
  * `result`. Does so only where emit_discard() would. */
 void emit_discard_function(struct emit *e, enum recompute_module module, struct emitted before,

@@ -2,10 +2,10 @@
  *
  * At once: the usual way. The product is written to the gradient, or adds to it.
  *
- * Deferred: the product is only recorded, in the list e->weights.deferred, and emit_deferred() emits what a list holds.
- * Pipelines that split backwards (zb-1p, zb-v) do so in an action several units later; with --expert-overlap
- * delayed-wgrad, emit_delayed() does so later in the same layer. Column sums, the gradients of biases, are deferred as
- * well.
+ * Deferred: the product is only recorded, in the list e->weights.deferred, and emit_deferred_gradients() emits what a
+ * list holds. Pipelines that split backwards (zb-1p, zb-v) do so in an action several units later; with
+ * --expert-overlap delayed-wgrad, emit_delayed_gradients() does so later in the same layer. Column sums, the gradients
+ * of biases, are deferred as well.
  *
  * Late: the product is computed at once, but into a 16-bit buffer of its own. emit_late_gradients() adds it to the
  * gradient after the backward of the micro-batch (profile switch adds_grads_after_backward).
@@ -76,7 +76,7 @@ static void defer_gradient(struct emit *e, struct deferred_gradient what)
     to->end = &row->next;
 }
 
-void emit_deferred(struct emit *e, struct deferrals *deferrals)
+void emit_deferred_gradients(struct emit *e, struct deferrals *deferrals)
 {
     struct op_tags tags = e->tags;
     for (const struct deferred_gradient *row = deferrals->first; row != NULL; row = row->next) {
@@ -99,19 +99,20 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
     e->tags = tags;
 }
 
-void emit_delayed(struct emit *e)
+void emit_delayed_gradients(struct emit *e)
 {
     struct deferrals *delayed = e->weights.deferred;
     if (delayed == NULL || e->choices->expert_overlap != EXPERT_OVERLAP_DELAYED_WGRAD)
         return;
     e->weights.deferred = NULL;
-    emit_deferred(e, delayed);
+    emit_deferred_gradients(e, delayed);
     e->weights.deferred = delayed;
 }
 
 /* Records a product for emit_late_gradients(), which adds it to the gradient `to` or, if `accumulate` is false, casts
  * it into `to`. */
-static void add_late(struct emit *e, struct view product, struct view to, bool accumulate)
+static void record_late_gradient(struct emit *e, struct view product, struct view to,
+                                 bool accumulate)
 {
     struct late_gradient *row = arena_alloc(&e->arena, sizeof *row);
     *row = (struct late_gradient){
@@ -173,7 +174,7 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     e->narrow.is_router = false;
     emit_op(e, e->stream.compute, &work, read, reads, &product, 1);
     if (late)
-        add_late(e, product, dw, accumulate);
+        record_late_gradient(e, product, dw, accumulate);
     else if (apart && accumulate)
         emit_add(e, dw, product, dw);
     else if (apart)

@@ -26,7 +26,7 @@ enum operand_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT };
 struct narrow_copies {
     struct view source;
     struct view data[2], scales[2]; /* [1] is transposed; empty: the copy has not been made */
-    bool copies_only;               /* the tensor itself has not been made */
+    bool has_copies_only;           /* the tensor itself has not been made */
     struct op_tags op_tags; /* of a weight: the labels that ops had when the copies were made */
     uint32_t next_row;      /* row of the next tensor in the same buffer; 0: none */
 };
@@ -141,19 +141,19 @@ static bool saves_input_copies(const struct emit *e)
 /* True if one pass makes both copies of a tensor. A gradient needs both at once. An input or a weight needs the
  * transposed copy only in the backward, so one pass makes both only if copies are kept until then. With scales of
  * blocks, torchao has no kernel that makes both (torchao/testing/training/roofline_utils.py). */
-static bool makes_both_copies(const struct emit *e, enum operand_role role, struct view x)
+static bool one_pass_makes_both_copies(const struct emit *e, enum operand_role role, struct view x)
 {
     const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
-    bool one_pass = !e->choices->profile->backward_quantises_again || scaling == SCALING_TENSOR ||
-                    scaling == SCALING_ROW;
+    bool makes_both_at_once = !e->choices->profile->backward_quantises_again ||
+                              scaling == SCALING_TENSOR || scaling == SCALING_ROW;
     switch (role) {
     case ROLE_INPUT:
         return saves_input_copies(e) && (e->tensor.size == 1 || tensor_keeps_gathered(e->choices) ||
                                          x.buffer.i != e->narrow.last_gathered.i);
     case ROLE_WEIGHT:
-        return keeps_weight_copies(e) && one_pass;
+        return keeps_weight_copies(e) && makes_both_at_once;
     default:
-        return one_pass;
+        return makes_both_at_once;
     }
 }
 
@@ -266,7 +266,7 @@ static void use_quantised_weight(struct emit *e, struct view w, struct operand_s
     copies->data[0] =
         (struct view){bundle->narrow, w.begin / halves, (w.count + halves - 1) / halves};
     copies->scales[0] = (struct view){all.buffer, begin, scales};
-    copies->copies_only = true;
+    copies->has_copies_only = true;
 }
 
 /* If x is some rows of a tensor of which tensor ranks gathered only the 8-bit copy, records these rows of that copy,
@@ -278,14 +278,14 @@ static void use_rows_of_gathered_copy(struct emit *e, struct view x)
         return;
     for (uint32_t i = n->first_copy_of_buffer[x.buffer.i]; i != 0; i = n->copies[i].next_row) {
         const struct narrow_copies whole = n->copies[i];
-        if (!whole.copies_only || whole.source.begin > x.begin ||
+        if (!whole.has_copies_only || whole.source.begin > x.begin ||
             x.begin + x.count > whole.source.begin + whole.source.count)
             continue;
         struct narrow_copies *copies = narrow_copies_of(e, x);
         copies->data[0] =
-            view_part(whole.data[0], (int64_t)(x.begin - whole.source.begin), (int64_t)x.count);
+            view_slice(whole.data[0], (int64_t)(x.begin - whole.source.begin), (int64_t)x.count);
         copies->scales[0] = whole.scales[0];
-        copies->copies_only = true;
+        copies->has_copies_only = true;
         return;
     }
 }
@@ -302,10 +302,11 @@ static struct view narrow_copy(struct emit *e, enum operand_role role, struct vi
         use_quantised_weight(e, x, size);
     } else
         use_rows_of_gathered_copy(e, x);
-    if (narrow_copies_of(e, x)->data[turned].count == 0 && narrow_copies_of(e, x)->copies_only)
+    if (narrow_copies_of(e, x)->data[turned].count == 0 && narrow_copies_of(e, x)->has_copies_only)
         transpose_gathered_copy(e, role, x, size.rows);
     else if (narrow_copies_of(e, x)->data[turned].count == 0)
-        emit_quantise(e, role, x, size, turned, pairs && !turned && makes_both_copies(e, role, x));
+        emit_quantise(e, role, x, size, turned,
+                      pairs && !turned && one_pass_makes_both_copies(e, role, x));
     const struct narrow_copies *copies = narrow_copies_of(e, x);
     *scales = copies->scales[turned];
     return copies->data[turned];
@@ -403,5 +404,5 @@ void emit_narrow_set_gathered_copy(struct emit *e, struct view part, struct view
     struct narrow_copies *copies = narrow_copies_of(e, y);
     copies->data[0] = data;
     copies->scales[0] = scales;
-    copies->copies_only = true;
+    copies->has_copies_only = true;
 }

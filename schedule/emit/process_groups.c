@@ -63,8 +63,8 @@ static uint32_t axes_along(const struct mesh_axes *axes, enum mesh_part_kind wha
 }
 
 /* Returns the set of `count` stages, from `first` on, each `apart` stages after the one before it. */
-static struct axis_set stages_with_distance(struct emit *e, uint32_t first, uint32_t count,
-                                            uint32_t apart)
+static struct axis_set stages_at_distance(struct emit *e, uint32_t first, uint32_t count,
+                                          uint32_t apart)
 {
     uint32_t *set = arena_array(&e->arena, count, sizeof *set);
     for (uint32_t i = 0; i < count; i++)
@@ -85,7 +85,7 @@ void emit_begin_role(struct emit *e, uint32_t stage)
     e->extension_count = e->dependency_count = 0;
     if (e->choices->pp == 1)
         return; /* there is one role, of all ranks */
-    struct axis_set set = stages_with_distance(e, stage, 1, 0);
+    struct axis_set set = stages_at_distance(e, stage, 1, 0);
     snprintf(name, sizeof name, "stage%u", stage);
     e->role = ir_add_role(e->ir, name, &set, 1);
 }
@@ -212,7 +212,7 @@ void emit_mesh(struct emit *e)
     e->group.core_positions = c->hp == 1          ? c->row_ranks > 1 ? e->tensor.group : IR_NONE16
                               : c->row_ranks == 1 ? e->group.hp
                                                   : add_group(ir, "hp_tp", &plain, hp | tp);
-    struct axis_set ends = stages_with_distance(e, 0, 2, c->pp - 1);
+    struct axis_set ends = stages_at_distance(e, 0, 2, c->pp - 1);
     e->group.end_stages = IR_NONE16;
     if (pipeline_ends_share_embedding(c)) /* the first and the last stage both have the embedding */
         e->group.end_stages = ir_add_group(ir, "ends", &ends, 1);
@@ -221,7 +221,7 @@ void emit_mesh(struct emit *e)
 uint16_t multiplex_group_of_stages(struct emit *e, const char *what, struct stage_span share)
 {
     char name[MESH_NAME_MAX];
-    struct axis_set axis = stages_with_distance(e, share.first_stage, share.count, 1);
+    struct axis_set axis = stages_at_distance(e, share.first_stage, share.count, 1);
     if (share.count == e->choices->pp) /* the whole axis */
         axis = (struct axis_set){.axis = axis.axis};
     snprintf(name, sizeof name, "%s%u-%u", what, share.first_stage,

@@ -42,7 +42,7 @@ static int64_t collective_pieces(const struct emit *e, int64_t own, enum tensor_
     return uses_async_plan(e) && own % (int64_t)e->tensor.size == 0 ? (int64_t)e->tensor.size : 1;
 }
 
-void tensor_setup(struct emit *e, bool layers)
+void tensor_make_gather_buffer(struct emit *e, bool layers)
 {
     e->tensor.gather_buffer.i = IR_NONE;
     if (e->tensor.size == 1)
@@ -76,7 +76,7 @@ static void emit_collective_by_pieces(struct emit *e, enum work_kind kind, struc
     int64_t pieces = collective_pieces(e, (int64_t)own.count / cols, order);
     int64_t from = (int64_t)x.count / pieces, to = (int64_t)y.count / pieces;
     for (int64_t i = 0; i < pieces; i++)
-        emit_collective(e, kind, view_part(x, i * from, from), view_part(y, i * to, to));
+        emit_collective(e, kind, view_slice(x, i * from, from), view_slice(y, i * to, to));
 }
 
 /* Emits the copy of a tensor from the order of sequences, [sequences, ranks, part], to that of tensor ranks, [ranks,
@@ -97,8 +97,8 @@ static struct view reorder_rows(struct emit *e, struct view x, enum work_kind ki
 /* Gathers x from all tensor ranks along the first dimension, as PyTorch does, and returns the result. PyTorch means the
  * dimension of tokens, which is the second one: with several sequences, torch.cat then copies the parts to join them
  * along it. With one sequence no copy is needed. */
-static struct view torch_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
-                                const char *stem)
+static struct view emit_torch_gather(struct emit *e, struct view x, int64_t cols,
+                                     enum tensor_rows order, const char *stem)
 {
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
     bool copied = e->choices->micro_batch > 1;
@@ -112,7 +112,7 @@ static struct view gather_tensor(struct emit *e, struct view x, int64_t cols,
                                  enum tensor_rows order, const char *stem, bool held)
 {
     if (tensor_uses_dtensor(e->choices) && !uses_async_plan(e))
-        return torch_gather(e, x, cols, order, stem);
+        return emit_torch_gather(e, x, cols, order, stem);
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
     struct view y;
     /* The gradient of a weight that is deferred reads the gathered rows after later gathers, so it needs them in a
@@ -179,7 +179,7 @@ struct view tensor_own_part(struct emit *e, struct view x, const char *stem)
     struct view y =
         emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of_view(e, x), (int64_t)x.count, 0);
     emit_collective(e, WORK_ALL_TO_ALL, x, y);
-    return view_part(y, 0, (int64_t)(x.count / e->tensor.size));
+    return view_slice(y, 0, (int64_t)(x.count / e->tensor.size));
 }
 
 struct view tensor_product_output(struct emit *e, struct view y, int64_t cols, const char *stem)
@@ -192,8 +192,8 @@ struct view tensor_product_output(struct emit *e, struct view y, int64_t cols, c
 
 /* Writes this rank's rows of the sum of x to y, as PyTorch's reduce_scatter_tensor() does along dimension 1: a copy
  * first brings the rows of each rank together. */
-static void torch_reduce_scatter(struct emit *e, struct view x, struct view y, int64_t cols,
-                                 enum tensor_rows order)
+static void emit_torch_reduce_scatter(struct emit *e, struct view x, struct view y, int64_t cols,
+                                      enum tensor_rows order)
 {
     e->awaited_by_next_compute =
         emit_collective(e, WORK_REDUCE_SCATTER, reorder_rows(e, x, WORK_PACK, order, cols), y);
@@ -201,8 +201,8 @@ static void torch_reduce_scatter(struct emit *e, struct view x, struct view y, i
 
 /* Writes the sum over tensor ranks of this rank's rows of x to y, piece by piece: an all-to-all sends each rank its
  * rows from every rank, and a compute op adds them (_pipelined_produce_and_all2all() and reduce_partials()). */
-static void send_rows_and_sum(struct emit *e, struct view x, struct view y, int64_t cols,
-                              enum tensor_rows order)
+static void emit_send_rows_and_sum(struct emit *e, struct view x, struct view y, int64_t cols,
+                                   enum tensor_rows order)
 {
     int64_t pieces = collective_pieces(e, (int64_t)y.count / cols, order),
             ranks = (int64_t)e->tensor.size;
@@ -211,10 +211,11 @@ static void send_rows_and_sum(struct emit *e, struct view x, struct view y, int6
                                        (int64_t)x.count / cols, cols);
     struct work sum = {.kind = WORK_HEAD_REDUCE, .heads = {1, 1, to, ranks}};
     for (int64_t i = 0; i < pieces; i++)
-        emit_collective(e, WORK_ALL_TO_ALL, view_part(x, i * from, from),
-                        view_part(partials, i * from, from));
+        emit_collective(e, WORK_ALL_TO_ALL, view_slice(x, i * from, from),
+                        view_slice(partials, i * from, from));
     for (int64_t i = 0; i < pieces; i++) {
-        struct view of_piece = view_part(partials, i * from, from), own = view_part(y, i * to, to);
+        struct view of_piece = view_slice(partials, i * from, from),
+                    own = view_slice(y, i * to, to);
         emit_op(e, e->stream.compute, &sum, &of_piece, 1, &own, 1);
     }
 }
@@ -234,9 +235,9 @@ void tensor_reduce_scatter_columns(struct emit *e, struct view x, struct view y,
     if (tokens_are_replicated(e))
         e->awaited_by_next_compute = emit_collective(e, WORK_ALL_REDUCE, x, y);
     else if (uses_async_plan(e))
-        send_rows_and_sum(e, x, y, cols, order);
+        emit_send_rows_and_sum(e, x, y, cols, order);
     else if (tensor_uses_dtensor(e->choices))
-        torch_reduce_scatter(e, x, y, cols, order);
+        emit_torch_reduce_scatter(e, x, y, cols, order);
     else
         emit_collective_by_pieces(e, WORK_REDUCE_SCATTER, x, y, cols, order);
 }
@@ -254,8 +255,8 @@ void tensor_matmul(struct emit *e, enum tensor_rows order, int64_t rows, enum ma
     if (pieces == 1)
         emit_matmul(e, form, a, b, bias, y, m, n, k);
     for (int64_t i = 0, part = m / pieces; i < pieces && pieces > 1; i++)
-        emit_matmul(e, form, view_part(a, i * part * k, part * k), b, bias,
-                    view_part(y, i * part * n, part * n), part, n, k);
+        emit_matmul(e, form, view_slice(a, i * part * k, part * k), b, bias,
+                    view_slice(y, i * part * n, part * n), part, n, k);
 }
 
 void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
@@ -274,7 +275,7 @@ void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
     /* inductor fuses a product with its reduce-scatter, but not if the input of the reduce-scatter is the sum of
      * several products (_find_producer_matmul()) */
     if (e->tensor.size > 1 && uses_async_plan(e))
-        torch_reduce_scatter(e, x, y, e->choices->model->hidden, order);
+        emit_torch_reduce_scatter(e, x, y, e->choices->model->hidden, order);
     else
         tensor_reduce_scatter(e, x, y, order);
 }

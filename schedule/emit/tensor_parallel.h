@@ -19,7 +19,7 @@
 /* Makes the stream of the tensor ranks' collectives and, if all gathers share a buffer (tensor_gathers_share_buffer),
  * that buffer; nothing with one tensor rank. Call it after emit_mesh(). layers: false for an attention operator by
  * itself, which gathers no rows. */
-void tensor_setup(struct emit *e, bool layers);
+void tensor_make_gather_buffer(struct emit *e, bool layers);
 
 /* The order of the rows of a gather. SEQUENCES: the rows of each sequence in order, as attention needs them; each
  * sequence is gathered by itself. ANY: any order, which is enough for products. */

@@ -6,7 +6,7 @@
 
 /* Returns the parents of the numbers below `count`, on the heap. At first each number is a set by itself, and its own
  * parent. */
-static inline uint32_t *roots_of_all(uint32_t count)
+static inline uint32_t *roots_make(uint32_t count)
 {
     uint32_t *parent = heap_alloc(count, sizeof *parent);
     for (uint32_t i = 0; i < count; i++)

@@ -11,7 +11,7 @@ void documents_init(struct documents *d, struct arena *arena, uint32_t sequences
         d->list_of_sequence[i] = DOCUMENTS_NONE;
 }
 
-static bool same_documents(const struct document_list *a, const struct document_list *b)
+static bool documents_are_equal(const struct document_list *a, const struct document_list *b)
 {
     return a->document_count == b->document_count &&
            memcmp(a->document_end, b->document_end, a->document_count * sizeof *a->document_end) ==
@@ -24,7 +24,7 @@ void documents_set_list(struct documents *d, struct arena *arena, uint32_t seque
 {
     assert(sequence < d->sequence_count && set.document_count > 0);
     uint32_t row = 0;
-    while (row < d->list_count && !same_documents(&d->list[row], &set))
+    while (row < d->list_count && !documents_are_equal(&d->list[row], &set))
         row++;
     d->list_of_sequence[sequence] = row;
     if (row < d->list_count)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-struct expression_reading {
+struct expression_reader {
     const char *at, *end;
     const struct expression_variable *variable;
     uint32_t variable_count;
@@ -20,7 +20,7 @@ bool expression_read_digits(const char **at, const char *end, int64_t *value)
     return *at > begin && parse_i64(begin, (size_t)(*at - begin), value);
 }
 
-static const struct expression_variable *find_variable(struct expression_reading *r)
+static const struct expression_variable *find_variable(struct expression_reader *r)
 {
     const char *begin = r->at;
     while (r->at < r->end && c_is_alpha(*r->at))
@@ -33,7 +33,7 @@ static const struct expression_variable *find_variable(struct expression_reading
 }
 
 /* Reads a term: "2*L", "L" or "17". */
-static bool read_term(struct expression_reading *r, int64_t *value)
+static bool read_term(struct expression_reader *r, int64_t *value)
 {
     bool number = r->at < r->end && c_is_digit(*r->at);
     *value = 1;
@@ -49,7 +49,7 @@ static bool read_term(struct expression_reading *r, int64_t *value)
 bool expression_read(const char *at, const char *end, const struct expression_variable *variable,
                      uint32_t count, int64_t *value)
 {
-    struct expression_reading r = {at, end, variable, count};
+    struct expression_reader r = {at, end, variable, count};
     *value = 0;
     for (bool first = true; first || r.at < end; first = false) {
         bool minus = r.at < end && *r.at == '-';

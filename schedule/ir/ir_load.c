@@ -58,7 +58,7 @@ static bool check_pending_free_ops(struct parser *p)
 
 /* Reports the first NUL after the header. It is looked for before statements are parsed, because a NUL in a word that a
  * message quotes would end the message. */
-static bool check_nul(struct parser *p)
+static bool report_first_nul(struct parser *p)
 {
     size_t left = (size_t)(p->cursor.end - p->cursor.at);
     const char *nul = left > 0 ? memchr(p->cursor.at, '\0', left) : NULL;
@@ -69,9 +69,9 @@ static bool check_nul(struct parser *p)
     return parse_error(p, nul, "a NUL byte: this is not text");
 }
 
-static bool parse_all(struct parser *p)
+static bool parse_all_statements(struct parser *p)
 {
-    if (!parse_header(p) || !check_nul(p))
+    if (!parse_header(p) || !report_first_nul(p))
         return false;
     if (p->has_loops && !loops_read(p))
         return false;
@@ -91,7 +91,7 @@ enum status ir_parse(struct ir *ir, const char *name, const char *text, size_t s
 {
     assert(ir->op.count == 0 && ir->buffer.count == 0 && !ir->index);
     struct parser p = {.ir = ir, .cursor = cursor_make(name, text, size), .diag = diag};
-    enum status status = parse_all(&p) ? STATUS_OK : STATUS_BAD_INPUT;
+    enum status status = parse_all_statements(&p) ? STATUS_OK : STATUS_BAD_INPUT;
     arena_release(&p.scratch);
     free(p.pending);
     free(p.op_list);

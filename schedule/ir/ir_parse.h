@@ -87,7 +87,7 @@ static inline bool word_is(struct word word, const char *text)
 
 /* Cuts *word at the first `c`: *word becomes the part before it, and the part after it is returned. Without a `c`, `at`
  * of the returned word is NULL. */
-struct word word_cut_at(struct word *word, char c);
+struct word word_split_at(struct word *word, char c);
 /* Moves the part before the first `c` from *rest to *item; returns false if *rest is empty (its `at` is NULL). */
 bool word_take_item(struct word *rest, char c, struct word *item);
 

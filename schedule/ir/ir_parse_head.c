@@ -33,7 +33,7 @@ bool parse_mesh(struct parser *p)
     if (!parse_required_word(p, &word, "an axis such as cp=4"))
         return false;
     for (; word.size > 0; word = parse_word(p)) {
-        struct word size = word_cut_at(&word, '=');
+        struct word size = word_split_at(&word, '=');
         if (!parse_name(p, "mesh axis", true, &word))
             return false;
         if (!size.at)
@@ -398,7 +398,7 @@ static bool parse_axes(struct parser *p, struct word word, struct axis_set *axes
 {
     uint32_t seen = 0;
     for (struct word item; word_take_item(&word, ',', &item);) {
-        struct word set = word_cut_at(&item, ':');
+        struct word set = word_split_at(&item, ':');
         struct axis_set axis = {0};
         if (!parse_axis(p, item, &seen, &axis.axis) || (set.at && !parse_axis_set(p, set, &axis)))
             return false;

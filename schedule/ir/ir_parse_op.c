@@ -21,9 +21,9 @@ struct op_line {
     struct op_desc desc;
     const struct work_kind_info *info;
     uint32_t id;
-    const char *start;      /* start of the op's id */
-    uint32_t given_keys;    /* bit mask of the parameters, then of the labels, that were given */
-    uint32_t given_clauses; /* bit mask of the clauses that were given */
+    const char *start;       /* start of the op's id */
+    uint32_t given_key_mask; /* bit mask of the parameters, then of the labels, that were given */
+    uint32_t given_clause_mask; /* bit mask of the clauses that were given */
     struct view read[OPERANDS_MAX], write[OPERANDS_MAX];
 };
 
@@ -114,9 +114,9 @@ static bool parse_key(struct parser *p, struct op_line *line, struct word key, s
     while (i >= params && i < params + TAGS && !word_is(key, tag_names[i - params]))
         i++;
     if (i < params + TAGS) {
-        if (line->given_keys >> i & 1)
+        if (line->given_key_mask >> i & 1)
             return parse_error(p, key.at, "'%.*s' is given twice", (int)key.size, key.at);
-        line->given_keys |= 1u << i;
+        line->given_key_mask |= 1u << i;
         return i < params ? parse_param(p, line, i, value)
                           : parse_label(p, line, (int)(i - params), value);
     }
@@ -189,7 +189,7 @@ static bool refuse_unknown_buffer(struct parser *p, struct word name)
 /* Parses a buffer or a range of its elements, "kv1" or "kv1[0:4096]"; either end of the range may be left out. */
 static bool parse_view(struct parser *p, struct word word, struct view *view)
 {
-    struct word name = word, range = word_cut_at(&name, '[');
+    struct word name = word, range = word_split_at(&name, '[');
     buffer_id buffer = ir_find_buffer(p->ir, name.at, name.size);
     if (buffer.i == IR_NONE)
         return refuse_unknown_buffer(p, name);
@@ -205,7 +205,7 @@ static bool parse_view(struct parser *p, struct word word, struct view *view)
                           : (struct word){0};
     struct word begin = end;
     if (end.at)
-        end = word_cut_at(&begin, ':');
+        end = word_split_at(&begin, ':');
     if (!end.at)
         return parse_error(p, range.at - 1, "expected a range such as [0:4096]");
     int64_t elements = (int64_t)view->count, from = 0, to = elements;
@@ -248,15 +248,15 @@ static bool parse_operands(struct parser *p, struct op_line *line, bool write)
 /* Parses one clause of an op line after the stream. word: its first word, which has been read. */
 static bool parse_clause(struct parser *p, struct op_line *line, struct word word)
 {
-    struct word key = word, value = word_cut_at(&key, '=');
+    struct word key = word, value = word_split_at(&key, '=');
     if (value.at)
         return parse_key(p, line, key, value);
     uint8_t clause;
     if (!parse_name_in_table(p, word, "clause of an op", clause_names, CLAUSE_COUNT, &clause))
         return false;
-    if (line->given_clauses >> clause & 1)
+    if (line->given_clause_mask >> clause & 1)
         return parse_error(p, word.at, "'%s' is given twice", clause_names[clause]);
-    line->given_clauses |= 1u << clause;
+    line->given_clause_mask |= 1u << clause;
     switch ((enum clause)clause) {
     case CLAUSE_READS:
         return parse_operands(p, line, false);
@@ -270,11 +270,11 @@ static bool parse_clause(struct parser *p, struct op_line *line, struct word wor
 }
 
 /* Checks that a line has all parameters and operands that its kind needs, and that the tables have room for them. */
-static bool check_line(struct parser *p, const struct op_line *line)
+static bool check_op_line(struct parser *p, const struct op_line *line)
 {
     const struct work_kind_info *info = line->info;
     for (uint32_t i = 0; i < info->param_count; i++)
-        if (!info->param[i].optional && !(line->given_keys >> i & 1))
+        if (!info->param[i].optional && !(line->given_key_mask >> i & 1))
             return parse_error(p, p->cursor.at, "op %" PRIu32 ": %s needs %s=", line->id,
                                info->name, info->param[i].name);
     bool few_reads = line->desc.read_count < info->reads_min;
@@ -321,7 +321,7 @@ bool parse_op(struct parser *p)
     while ((word = parse_word(p)).size > 0)
         if (!parse_clause(p, &line, word))
             return false;
-    if (!check_line(p, &line))
+    if (!check_op_line(p, &line))
         return false;
     line.desc.read = line.read;
     line.desc.write = line.write;

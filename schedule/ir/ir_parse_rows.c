@@ -7,14 +7,15 @@
 #include <string.h>
 
 /* Returns a NUL-terminated copy that lives as long as the parser. */
-static const char *copy_word(struct parser *p, struct word word)
+static const char *copy_word_to_arena(struct parser *p, struct word word)
 {
     return arena_text(&p->scratch, word.at, word.size);
 }
 
 static bool refuse_if_no_row(struct parser *p, const char *what, struct word word)
 {
-    return parse_error(p, word.at, "there is no %s '%s' above this line", what, copy_word(p, word));
+    return parse_error(p, word.at, "there is no %s '%s' above this line", what,
+                       copy_word_to_arena(p, word));
 }
 
 bool parse_tensor(struct parser *p)
@@ -29,10 +30,11 @@ bool parse_tensor(struct parser *p)
     if (dims.count != 2)
         return parse_error(p, shape.at, "a tensor has two sizes: a vector is [N,1]");
     if (ir_find_by_name(p->ir, IR_TENSOR, name.at, name.size) != IR_NONE)
-        return parse_error(p, name.at, "a second tensor named '%s'", copy_word(p, name));
+        return parse_error(p, name.at, "a second tensor named '%s'", copy_word_to_arena(p, name));
     if (!parse_attributes(p, "tensor", keys, COUNT, 0, value))
         return false;
-    struct tensor tensor = {.name = copy_word(p, name), .rows = dims.size[0], .cols = dims.size[1]};
+    struct tensor tensor = {
+        .name = copy_word_to_arena(p, name), .rows = dims.size[0], .cols = dims.size[1]};
     for (int i = ROWS; i <= COLS; i++)
         if (value[i].at && !parse_axis_mask(p, value[i], &tensor.slice_axes[i]))
             return false;
@@ -56,7 +58,7 @@ bool parse_bundle(struct parser *p)
         !parse_attributes(p, "bundle", keys, COUNT, (1u << STORAGE) - 1, value))
         return false;
     if (ir_find_by_name(p->ir, IR_BUNDLE, name.at, name.size) != IR_NONE)
-        return parse_error(p, name.at, "a second bundle named '%s'", copy_word(p, name));
+        return parse_error(p, name.at, "a second bundle named '%s'", copy_word_to_arena(p, name));
     if (p->ir->bundle_count == IR_NONE16 - 1)
         return parse_error(p, name.at, "more than %d bundles", IR_NONE16 - 1);
     uint32_t first = ir_find_by_name(p->ir, IR_TENSOR, value[FIRST].at, value[FIRST].size);
@@ -70,7 +72,7 @@ bool parse_bundle(struct parser *p)
         !parse_name_in_table(p, value[STORAGE], "storage", frozen_storage_names,
                              FROZEN_STORAGE_COUNT, &storage))
         return false;
-    ir_add_bundle(p->ir, (struct bundle){.name = copy_word(p, name),
+    ir_add_bundle(p->ir, (struct bundle){.name = copy_word_to_arena(p, name),
                                          .tensor_begin = first,
                                          .tensor_count = (uint32_t)count,
                                          .elements = (uint64_t)elements,
@@ -82,7 +84,7 @@ bool parse_bundle(struct parser *p)
 enum {
     ROLE,
     LAYER,
-    BIND,
+    BINDING,
     BUNDLE,
     SHARD,
     GATHERED,
@@ -112,19 +114,19 @@ static bool parse_binding(struct parser *p, const struct word *value, uint16_t *
 {
     struct binding binding = {
         .bundle = IR_NONE16, .shard_group = IR_NONE16, .gathered_group = IR_NONE16};
-    if (!value[BIND].at) {
+    if (!value[BINDING].at) {
         for (int i = BUNDLE; i <= PARTIAL; i++)
             if (value[i].at)
                 return parse_error(p, value[i].at, "%s is of a binding: give bind=KIND too",
                                    buffer_keys[i]);
         return true;
     }
-    if (!parse_name_in_table(p, value[BIND], "binding", binding_names + BINDING_PARAM,
+    if (!parse_name_in_table(p, value[BINDING], "binding", binding_names + BINDING_PARAM,
                              BINDING_KIND_COUNT - BINDING_PARAM, &binding.kind))
         return false;
     enum binding_kind kind = (enum binding_kind)(binding.kind += BINDING_PARAM);
     if (binding_has_bundle(kind) != !!value[BUNDLE].at)
-        return parse_error(p, value[BIND].at,
+        return parse_error(p, value[BINDING].at,
                            binding_has_bundle(kind) ? "a buffer bound to %s needs bundle="
                                                     : "a buffer bound to %s has no bundle",
                            binding_names[kind]);
@@ -148,7 +150,7 @@ static bool parse_binding(struct parser *p, const struct word *value, uint16_t *
     if (value[PARTIAL].at && !parse_axis_mask(p, value[PARTIAL], &binding.partial_axes))
         return false;
     if (p->ir->binding_count == IR_NONE16 - 1)
-        return parse_error(p, value[BIND].at, "more than %d different bindings", IR_NONE16 - 1);
+        return parse_error(p, value[BINDING].at, "more than %d different bindings", IR_NONE16 - 1);
     *id = ir_add_binding(p->ir, binding);
     return true;
 }
@@ -209,7 +211,7 @@ static bool parse_buffer_columns(struct parser *p, struct word *name, struct buf
             return parse_error(p, name->at, "'%s' cannot name a buffer: ops have that word",
                                clause_names[i]);
     if (ir_find_buffer(p->ir, name->at, name->size).i != IR_NONE)
-        return parse_error(p, name->at, "a second buffer named '%s'", copy_word(p, *name));
+        return parse_error(p, name->at, "a second buffer named '%s'", copy_word_to_arena(p, *name));
     if (p->ir->buffer.count >= IR_RANGE - 1)
         return parse_error(p, name->at, "more than %" PRIu32 " buffers", IR_RANGE - 1);
 

@@ -7,57 +7,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put_key_value(struct text *out, const char *key, uint64_t value)
+static void print_key_value(struct text *out, const char *key, uint64_t value)
 {
     text_puts(out, key);
     assert(value <= INT64_MAX);
     text_put_i64(out, (int64_t)value);
 }
 
-static void put_name(struct text *out, const char *key, const char *name)
+static void print_name(struct text *out, const char *key, const char *name)
 {
     text_puts(out, key);
     text_puts(out, name);
 }
 
 /* Appends a label, such as a layer; nothing for IR_NONE16. */
-static void put_label(struct text *out, const char *key, uint16_t value)
+static void print_label(struct text *out, const char *key, uint16_t value)
 {
     if (value != IR_NONE16)
-        put_key_value(out, key, value);
+        print_key_value(out, key, value);
 }
 
 /* Appends the line of a group or a role. */
-static void put_ranks(struct text *out, const struct mesh *mesh, const char *key, const char *name,
-                      const struct axis_set *set, uint32_t count)
+static void print_ranks(struct text *out, const struct mesh *mesh, const char *key,
+                        const char *name, const struct axis_set *set, uint32_t count)
 {
-    put_name(out, key, name);
+    print_name(out, key, name);
     for (uint32_t i = 0; i < count; i++) {
-        put_name(out, i == 0 ? " axes=" : ",", mesh->axis[set[i].axis].name);
+        print_name(out, i == 0 ? " axes=" : ",", mesh->axis[set[i].axis].name);
         for (uint32_t k = 0; k < set[i].count; k++)
-            put_key_value(out, k == 0 ? ":" : "+", set[i].coordinates[k]);
+            print_key_value(out, k == 0 ? ":" : "+", set[i].coordinates[k]);
     }
     text_putc(out, '\n');
 }
 
 /* Appends the axes of a bit mask, in mesh order; appends nothing if the mask is empty. */
-static void put_axis_mask(struct text *out, const char *key, const struct mesh *mesh, uint32_t mask)
+static void print_axis_mask(struct text *out, const char *key, const struct mesh *mesh,
+                            uint32_t mask)
 {
     for (uint32_t a = 0; a < mesh->axis_count; a++)
         if (mask >> a & 1) {
-            put_name(out, key, mesh->axis[a].name);
+            print_name(out, key, mesh->axis[a].name);
             key = ",";
         }
 }
 
-static void put_buffer(struct text *out, const struct ir *ir, uint32_t buffer)
+static void print_buffer(struct text *out, const struct ir *ir, uint32_t buffer)
 {
     text_puts(out, ir->word[ir->buffer.stem[buffer]]);
     if (ir->buffer.number[buffer] != IR_NONE)
         text_put_i64(out, ir->buffer.number[buffer]);
 }
 
-static void put_tokens(struct text *out, const struct ir *ir)
+static void print_tokens(struct text *out, const struct ir *ir)
 {
     const struct token_layout *layout = &ir->layout;
     if (layout->sequence_tokens == 0 && ir->global_batch == 0 && ir->micro_batch == 0 &&
@@ -65,52 +66,52 @@ static void put_tokens(struct text *out, const struct ir *ir)
         return;
     text_puts(out, "tokens");
     if (layout->sequence_tokens) {
-        put_name(out, " layout=", layout_names[layout->kind]);
-        put_key_value(out, " cp=", layout->cp);
-        put_key_value(out, " hp=", layout->hp);
-        put_key_value(out, " chunks=", layout->chunk_count);
+        print_name(out, " layout=", layout_names[layout->kind]);
+        print_key_value(out, " cp=", layout->cp);
+        print_key_value(out, " hp=", layout->hp);
+        print_key_value(out, " chunks=", layout->chunk_count);
         if (layout->chunk_tokens > 0)
-            put_key_value(out, " chunk=", (uint64_t)layout->chunk_tokens);
+            print_key_value(out, " chunk=", (uint64_t)layout->chunk_tokens);
         for (uint32_t i = 0; layout->tokens_of_chunk != NULL && i < layout->chunk_count; i++)
-            put_key_value(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->tokens_of_chunk[i]);
-        put_key_value(out, " seq=", (uint64_t)layout->sequence_tokens);
+            print_key_value(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->tokens_of_chunk[i]);
+        print_key_value(out, " seq=", (uint64_t)layout->sequence_tokens);
     }
     if (ir->global_batch)
-        put_key_value(out, " batch=", (uint64_t)ir->global_batch);
+        print_key_value(out, " batch=", (uint64_t)ir->global_batch);
     if (ir->micro_batch)
-        put_key_value(out, " micro_batch=", (uint64_t)ir->micro_batch);
-    put_name(out, " dtype=", dtype_name((enum dtype)ir->dtype));
+        print_key_value(out, " micro_batch=", (uint64_t)ir->micro_batch);
+    print_name(out, " dtype=", dtype_name((enum dtype)ir->dtype));
     text_putc(out, '\n');
 }
 
-static void put_deal(struct text *out, const struct token_deal *deal)
+static void print_deal(struct text *out, const struct token_deal *deal)
 {
     uint32_t count;
     struct token_share *share = deal_shares(deal, &count);
     for (uint32_t i = 0; i < count; i++)
-        put_key_value(out, i == 0 ? " rows=" : ",", (uint64_t)share[i].row_count);
+        print_key_value(out, i == 0 ? " rows=" : ",", (uint64_t)share[i].row_count);
     for (uint32_t i = 0; i < count; i++)
-        put_key_value(out, i == 0 ? " owners=" : ",", share[i].owner);
+        print_key_value(out, i == 0 ? " owners=" : ",", share[i].owner);
     free(share);
 }
 
-static void put_tiles(struct text *out, const char *key, const struct tile_plan *plan,
-                      bool backward)
+static void print_tiles(struct text *out, const char *key, const struct tile_plan *plan,
+                        bool backward)
 {
     const char *before = key;
     for (uint32_t i = 0; i < plan->tile_count; i++) {
         const struct core_tile *t = &plan->tile[i];
         const int64_t number[] = {t->first_query, t->query_count, t->first_key,
                                   t->key_count,   t->rank,        t->round};
-        for (size_t k = 0; k < ARRAY_LEN(number) && t->is_of_backward == backward; k++) {
-            put_key_value(out, before, (uint64_t)number[k]);
+        for (size_t k = 0; k < ARRAY_LEN(number) && t->is_backward_tile == backward; k++) {
+            print_key_value(out, before, (uint64_t)number[k]);
             before = ",";
         }
     }
 }
 
 /* Appends one line for each list of documents; if all sequences have the same list, the line names no sequences. */
-static void put_documents(struct text *out, const struct ir *ir)
+static void print_documents(struct text *out, const struct ir *ir)
 {
     const struct documents *d = &ir->documents;
     for (uint32_t l = 0; l < d->list_count; l++) {
@@ -120,53 +121,54 @@ static void put_documents(struct text *out, const struct ir *ir)
             users += d->list_of_sequence[s] == l;
         for (uint32_t s = 0, n = 0; s < d->sequence_count && users < d->sequence_count; s++)
             if (d->list_of_sequence[s] == l)
-                put_key_value(out, n++ == 0 ? " of=" : ",", s);
+                print_key_value(out, n++ == 0 ? " of=" : ",", s);
         for (uint32_t i = 0; i < d->list[l].document_count; i++)
-            put_key_value(out, i == 0 ? " lengths=" : ",",
-                          (uint64_t)(d->list[l].document_end[i] - document_begin(&d->list[l], i)));
+            print_key_value(
+                out, i == 0 ? " lengths=" : ",",
+                (uint64_t)(d->list[l].document_end[i] - document_begin(&d->list[l], i)));
         if (d->list[l].deal != NULL)
-            put_deal(out, d->list[l].deal);
+            print_deal(out, d->list[l].deal);
         if (d->list[l].tiles != NULL) {
-            put_tiles(out, " tiles=", d->list[l].tiles, false);
-            put_tiles(out, " backward_tiles=", d->list[l].tiles, true);
+            print_tiles(out, " tiles=", d->list[l].tiles, false);
+            print_tiles(out, " backward_tiles=", d->list[l].tiles, true);
             if (d->list[l].tiles->window > 0)
-                put_key_value(out, " window=", (uint64_t)d->list[l].tiles->window);
+                print_key_value(out, " window=", (uint64_t)d->list[l].tiles->window);
         }
         text_putc(out, '\n');
     }
 }
 
 /* Appends one line for each list of shares. If all layers have the same list, the line does not name layers. */
-static void put_routing(struct text *out, const struct ir *ir)
+static void print_routing(struct text *out, const struct ir *ir)
 {
     const struct routing *r = &ir->routing;
     for (uint32_t list = 0; list < r->list_count; list++) {
         uint32_t n = 0;
         text_puts(out, "routing");
-        put_key_value(out, " experts=", r->expert_count);
-        put_key_value(out, " copies=", r->copies_per_token);
-        put_key_value(out, " layers=", r->layer_count);
+        print_key_value(out, " experts=", r->expert_count);
+        print_key_value(out, " copies=", r->copies_per_token);
+        print_key_value(out, " layers=", r->layer_count);
         for (uint32_t l = 0; l < r->layer_count && r->list_count > 1; l++)
             if (r->list_of_layer[l] == list)
-                put_key_value(out, n++ == 0 ? " of=" : ",", l);
+                print_key_value(out, n++ == 0 ? " of=" : ",", l);
         if (r->capacity.factor_millionths > 0)
-            put_key_value(out, " capacity=", (uint64_t)r->capacity.factor_millionths);
+            print_key_value(out, " capacity=", (uint64_t)r->capacity.factor_millionths);
         text_puts(out, r->capacity.pads ? " pad=1" : "");
         text_puts(out, r->capacity.drop_policy == TOKEN_DROP_POSITION ? " positions=1" : "");
         text_puts(out, r->is_spread ? " spread=1" : "");
         for (uint32_t e = 0; e < r->expert_count; e++)
-            put_key_value(out, e == 0 ? " shares=" : ",", (uint64_t)r->shares_of_list[list][e]);
+            print_key_value(out, e == 0 ? " shares=" : ",", (uint64_t)r->shares_of_list[list][e]);
         text_putc(out, '\n');
     }
 }
 
-static void put_arena(struct text *out, const struct ir *ir)
+static void print_arena(struct text *out, const struct ir *ir)
 {
     const char *before = "arena ";
     for (int m = 0; m < MEMORY_COUNT; m++)
         if (ir->planned_bytes[m]) {
-            put_name(out, before, memory_names[m]);
-            put_key_value(out, "=", ir->planned_bytes[m]);
+            print_name(out, before, memory_names[m]);
+            print_key_value(out, "=", ir->planned_bytes[m]);
             before = " ";
         }
     text_puts(out, *before == ' ' ? "\n" : "");
@@ -179,111 +181,111 @@ static bool has_default_role(const struct ir *ir)
                                    strcmp(ir->role[0].name, "all") == 0);
 }
 
-static void put_head_lines(struct text *out, const struct ir *ir, int version)
+static void print_head_lines(struct text *out, const struct ir *ir, int version)
 {
     text_printf(out, "longhaul schedule %d\n", version);
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++) {
         text_puts(out, a == 0 ? "mesh " : " ");
         text_puts(out, ir->mesh.axis[a].name);
-        put_key_value(out, "=", ir->mesh.axis[a].size);
+        print_key_value(out, "=", ir->mesh.axis[a].size);
     }
     if (ir->mesh.axis_count > 0)
         text_putc(out, '\n');
-    put_tokens(out, ir);
-    put_documents(out, ir);
-    put_routing(out, ir);
+    print_tokens(out, ir);
+    print_documents(out, ir);
+    print_routing(out, ir);
     if (version == IR_TEXT_FLAT)
-        put_arena(out, ir);
+        print_arena(out, ir);
     for (uint32_t i = 0; i < ir->group_count; i++)
-        put_ranks(out, &ir->mesh, "group ", ir->group[i].name, ir->group[i].axis,
-                  ir->group[i].axis_count);
+        print_ranks(out, &ir->mesh, "group ", ir->group[i].name, ir->group[i].axis,
+                    ir->group[i].axis_count);
     for (uint32_t i = 0; i < ir->role_count && !has_default_role(ir); i++)
-        put_ranks(out, &ir->mesh, "role ", ir->role[i].name, ir->role[i].axis,
-                  ir->role[i].axis_count);
+        print_ranks(out, &ir->mesh, "role ", ir->role[i].name, ir->role[i].axis,
+                    ir->role[i].axis_count);
     for (uint32_t i = 0; i < ir->stream_count; i++) {
-        put_name(out, "stream ", ir->stream[i].name);
-        put_name(out, " ", stream_class_name((enum stream_class)ir->stream[i].stream_class));
+        print_name(out, "stream ", ir->stream[i].name);
+        print_name(out, " ", stream_class_name((enum stream_class)ir->stream[i].stream_class));
         text_putc(out, '\n');
     }
 }
 
-static void put_weights(struct text *out, const struct ir *ir)
+static void print_weights(struct text *out, const struct ir *ir)
 {
     for (uint32_t i = 0; i < ir->tensor_count; i++) {
         const struct tensor *tensor = &ir->tensor[i];
-        put_name(out, "tensor ", tensor->name);
-        put_key_value(out, " [", (uint64_t)tensor->rows);
-        put_key_value(out, ",", (uint64_t)tensor->cols);
+        print_name(out, "tensor ", tensor->name);
+        print_key_value(out, " [", (uint64_t)tensor->rows);
+        print_key_value(out, ",", (uint64_t)tensor->cols);
         text_putc(out, ']');
-        put_axis_mask(out, " cut_rows=", &ir->mesh, tensor->slice_axes[0]);
-        put_axis_mask(out, " cut_cols=", &ir->mesh, tensor->slice_axes[1]);
+        print_axis_mask(out, " cut_rows=", &ir->mesh, tensor->slice_axes[0]);
+        print_axis_mask(out, " cut_cols=", &ir->mesh, tensor->slice_axes[1]);
         if (tensor->first_row > 0)
-            put_key_value(out, " from=", (uint64_t)tensor->first_row);
+            print_key_value(out, " from=", (uint64_t)tensor->first_row);
         if (tensor->padded_rows > 0)
-            put_key_value(out, " padded=", (uint64_t)tensor->padded_rows);
+            print_key_value(out, " padded=", (uint64_t)tensor->padded_rows);
         text_putc(out, '\n');
     }
     for (uint32_t i = 0; i < ir->bundle_count; i++) {
         const struct bundle *bundle = &ir->bundle[i];
-        put_name(out, "bundle ", bundle->name);
-        put_name(out, " first=", ir->tensor[bundle->tensor_begin].name);
-        put_key_value(out, " count=", bundle->tensor_count);
-        put_key_value(out, " elements=", bundle->elements);
+        print_name(out, "bundle ", bundle->name);
+        print_name(out, " first=", ir->tensor[bundle->tensor_begin].name);
+        print_key_value(out, " count=", bundle->tensor_count);
+        print_key_value(out, " elements=", bundle->elements);
         if (bundle->storage != FROZEN_STORAGE_16BIT)
-            put_name(out, " storage=", frozen_storage_names[bundle->storage]);
+            print_name(out, " storage=", frozen_storage_names[bundle->storage]);
         text_putc(out, '\n');
     }
 }
 
-static void put_binding(struct text *out, const struct ir *ir, const struct binding *binding)
+static void print_binding(struct text *out, const struct ir *ir, const struct binding *binding)
 {
-    put_name(out, " bind=", binding_names[binding->kind]);
+    print_name(out, " bind=", binding_names[binding->kind]);
     if (binding->bundle != IR_NONE16)
-        put_name(out, " bundle=", ir->bundle[binding->bundle].name);
+        print_name(out, " bundle=", ir->bundle[binding->bundle].name);
     if (binding->shard_group != IR_NONE16)
-        put_name(out, " shard=", ir->group[binding->shard_group].name);
+        print_name(out, " shard=", ir->group[binding->shard_group].name);
     if (binding->gathered_group != IR_NONE16)
-        put_name(out, " gathered=", ir->group[binding->gathered_group].name);
-    put_axis_mask(out, " partial=", &ir->mesh, binding->partial_axes);
+        print_name(out, " gathered=", ir->group[binding->gathered_group].name);
+    print_axis_mask(out, " partial=", &ir->mesh, binding->partial_axes);
 }
 
-static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bool roles,
-                           bool offsets)
+static void print_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bool roles,
+                             bool offsets)
 {
     const struct buffer_table *t = &ir->buffer;
     const struct dims *dims = &ir->dims[t->dims[b]];
     text_puts(out, "buffer ");
-    put_buffer(out, ir, b);
-    put_name(out, " ", memory_names[t->memory[b]]);
-    put_name(out, " ", dtype_name((enum dtype)t->dtype[b]));
+    print_buffer(out, ir, b);
+    print_name(out, " ", memory_names[t->memory[b]]);
+    print_name(out, " ", dtype_name((enum dtype)t->dtype[b]));
     for (uint32_t i = 0; i < dims->count; i++)
-        put_key_value(out, i == 0 ? " [" : ",", (uint64_t)dims->size[i]);
-    put_name(out, "] ", category_names[t->category[b]]);
+        print_key_value(out, i == 0 ? " [" : ",", (uint64_t)dims->size[i]);
+    print_name(out, "] ", category_names[t->category[b]]);
     if (roles)
-        put_name(out, " role=", ir->role[t->role[b]].name);
-    put_label(out, " layer=", t->layer[b]);
+        print_name(out, " role=", ir->role[t->role[b]].name);
+    print_label(out, " layer=", t->layer[b]);
     if (t->binding[b] != IR_NONE16)
-        put_binding(out, ir, &ir->binding[t->binding[b]]);
+        print_binding(out, ir, &ir->binding[t->binding[b]]);
     /* bound buffers are persistent unless they are freed */
     if ((t->flags[b] & BUFFER_PERSISTENT) && (t->binding[b] == IR_NONE16 || t->free_count[b] > 0))
         text_puts(out, " persistent");
     if (t->flags[b] & BUFFER_PART)
         text_puts(out, " part");
     if (offsets && t->offset[b] != UINT64_MAX)
-        put_key_value(out, " at=", t->offset[b]);
+        print_key_value(out, " at=", t->offset[b]);
     for (uint32_t i = 0; i < t->free_count[b]; i++)
-        put_key_value(out, i == 0 ? " free=" : ",", ir_free_set(ir, b)[i].i);
+        print_key_value(out, i == 0 ? " free=" : ",", ir_free_set(ir, b)[i].i);
     text_putc(out, '\n');
 }
 
-static void put_params(struct text *out, const struct ir *ir, const struct work *work)
+static void print_params(struct text *out, const struct ir *ir, const struct work *work)
 {
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
     for (uint32_t i = 0; i < info->param_count; i++) {
         const struct work_param *param = &info->param[i];
         if (param->optional && work->p[i] == 0)
             continue;
-        put_name(out, " ", param->name);
+        print_name(out, " ", param->name);
         text_putc(out, '=');
         if (param->is_group)
             text_puts(out, ir->group[work->p[i] - param->optional].name);
@@ -296,55 +298,55 @@ static void put_params(struct text *out, const struct ir *ir, const struct work 
 
 /* Appends `what` and the operands in rows begin .. begin + count - 1 of ir->operand; nothing if count is 0, where
  * ir->operand may be NULL. */
-static void put_operands(struct text *out, const struct ir *ir, const char *what, uint32_t begin,
-                         uint32_t count)
+static void print_operands(struct text *out, const struct ir *ir, const char *what, uint32_t begin,
+                           uint32_t count)
 {
     if (count > 0)
         text_puts(out, what);
     for (uint32_t i = begin; i < begin + count; i++) {
         text_putc(out, ' ');
         struct view view = ir_view(ir, ir->operand[i]);
-        put_buffer(out, ir, view.buffer.i);
+        print_buffer(out, ir, view.buffer.i);
         if (!(ir->operand[i] & IR_RANGE))
             continue;
-        put_key_value(out, "[", view.begin);
-        put_key_value(out, ":", view.begin + view.count);
+        print_key_value(out, "[", view.begin);
+        print_key_value(out, ":", view.begin + view.count);
         text_putc(out, ']');
     }
 }
 
 /* Appends an op as its line without the '\n'. */
-static void put_op(struct text *out, const struct ir *ir, uint32_t op)
+static void print_op(struct text *out, const struct ir *ir, uint32_t op)
 {
     const struct op_table *t = &ir->op;
     assert(op < t->count);
-    put_key_value(out, "op ", op);
-    put_name(out, " ", work_kind_info((enum work_kind)t->kind[op])->name);
-    put_name(out, " ", ir->stream[t->stream[op]].name);
-    put_params(out, ir, ir_work(ir, op));
+    print_key_value(out, "op ", op);
+    print_name(out, " ", work_kind_info((enum work_kind)t->kind[op])->name);
+    print_name(out, " ", ir->stream[t->stream[op]].name);
+    print_params(out, ir, ir_work(ir, op));
     if (t->guard[op] != IR_NONE16) {
         const struct guard *guard = &ir->guard[t->guard[op]];
-        put_name(out, " guard ", ir->group[guard->group].name);
-        put_key_value(out, guard_signs[guard->test], guard->value);
+        print_name(out, " guard ", ir->group[guard->group].name);
+        print_key_value(out, guard_signs[guard->test], guard->value);
     }
     for (uint32_t i = 0; i < t->wait_count[op]; i++)
-        put_key_value(out, i == 0 ? " waits " : ",", ir->wait[t->wait_begin[op] + i].i);
+        print_key_value(out, i == 0 ? " waits " : ",", ir->wait[t->wait_begin[op] + i].i);
     uint32_t operand = t->operand_begin[op];
-    put_operands(out, ir, " reads", operand, t->read_count[op]);
-    put_operands(out, ir, " writes", operand + t->read_count[op], t->write_count[op]);
+    print_operands(out, ir, " reads", operand, t->read_count[op]);
+    print_operands(out, ir, " writes", operand + t->read_count[op], t->write_count[op]);
     if (t->phase[op] != PHASE_FORWARD)
-        put_name(out, " phase=", phase_names[t->phase[op]]);
+        print_name(out, " phase=", phase_names[t->phase[op]]);
     if (t->region[op] != REGION_NONE)
-        put_name(out, " region=", region_names[t->region[op]]);
-    put_label(out, " layer=", t->layer[op]);
-    put_label(out, " chunk=", t->chunk[op]);
-    put_label(out, " step=", t->step[op]);
-    put_label(out, " micro=", t->micro[op]);
+        print_name(out, " region=", region_names[t->region[op]]);
+    print_label(out, " layer=", t->layer[op]);
+    print_label(out, " chunk=", t->chunk[op]);
+    print_label(out, " step=", t->step[op]);
+    print_label(out, " micro=", t->micro[op]);
 }
 
 /* Moves the lines in *out to *loops, which rolls them into loops. Without *loops, writes *out to its file once it is
  * long. are_ops: the lines are those of ops. */
-static void flush_lines(struct text *out, struct loops *loops, bool are_ops)
+static void move_or_write_lines(struct text *out, struct loops *loops, bool are_ops)
 {
     if (!loops) {
         text_flush_if_long(out);
@@ -361,32 +363,32 @@ static void flush_lines(struct text *out, struct loops *loops, bool are_ops)
 
 /* Appends the rows after the head, with their offsets. If loops is not NULL, adds them to *loops instead, without
  * offsets, and rolls them. */
-static void put_rows(struct text *out, const struct ir *ir, struct loops *loops)
+static void print_rows(struct text *out, const struct ir *ir, struct loops *loops)
 {
     bool roles = !has_default_role(ir);
-    put_weights(out, ir);
-    flush_lines(out, loops, false);
+    print_weights(out, ir);
+    move_or_write_lines(out, loops, false);
     if (loops)
         loops_roll(loops, 0);
     uint64_t from = loops ? loops->count : 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
-        put_buffer_row(out, ir, b, roles, !loops);
-        flush_lines(out, loops, false);
+        print_buffer_row(out, ir, b, roles, !loops);
+        move_or_write_lines(out, loops, false);
     }
     if (loops)
         loops_roll(loops, from);
     for (uint32_t r = 0; r < ir->role_count; r++) {
         const struct role *role = &ir->role[r];
         if (roles && role->op_count > 0) {
-            put_name(out, "ops ", role->name);
+            print_name(out, "ops ", role->name);
             text_putc(out, '\n');
-            flush_lines(out, loops, false);
+            move_or_write_lines(out, loops, false);
         }
         from = loops ? loops->count : 0;
         for (uint32_t op = role->op_begin; op - role->op_begin < role->op_count; op++) {
-            put_op(out, ir, op);
+            print_op(out, ir, op);
             text_putc(out, '\n');
-            flush_lines(out, loops, true);
+            move_or_write_lines(out, loops, true);
         }
         if (loops)
             loops_roll(loops, from);
@@ -395,16 +397,16 @@ static void put_rows(struct text *out, const struct ir *ir, struct loops *loops)
 
 void ir_print(struct text *out, const struct ir *ir)
 {
-    put_head_lines(out, ir, IR_TEXT_FLAT);
-    put_rows(out, ir, NULL);
+    print_head_lines(out, ir, IR_TEXT_FLAT);
+    print_rows(out, ir, NULL);
 }
 
 void ir_print_loops(struct text *out, const struct ir *ir)
 {
     struct loops loops = {0};
     struct text rows = {0};
-    put_head_lines(out, ir, IR_TEXT_LOOPS);
-    put_rows(&rows, ir, &loops);
+    print_head_lines(out, ir, IR_TEXT_LOOPS);
+    print_rows(&rows, ir, &loops);
     loops_print(out, &loops);
     text_release(&rows);
     loops_release(&loops);

@@ -47,7 +47,7 @@ static const struct table_column op_columns[] = {
 };
 
 /* Returns a column's pointer. It is copied as bytes, since each column has a pointer type of its own. */
-static void *get_column(const void *table, struct table_column column)
+static void *column_pointer(const void *table, struct table_column column)
 {
     void *data;
     memcpy(&data, (const char *)table + column.pointer_offset, sizeof data);
@@ -67,8 +67,9 @@ static void grow_table(void *table, uint32_t count, uint32_t *capacity, uint64_t
         return;
     *capacity = ir_capacity_for(*capacity, count + more);
     for (size_t i = 0; i < columns; i++)
-        set_column(table, column[i],
-                   heap_realloc(get_column(table, column[i]), *capacity, column[i].element_size));
+        set_column(
+            table, column[i],
+            heap_realloc(column_pointer(table, column[i]), *capacity, column[i].element_size));
 }
 
 void ir_grow_buffers(struct buffer_table *table, uint64_t more)
@@ -87,15 +88,15 @@ void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, u
 {
     for (size_t i = 0; i < ARRAY_LEN(op_columns); i++) {
         size_t size = op_columns[i].element_size;
-        memcpy((char *)get_column(out, op_columns[i]) + to * size,
-               (const char *)get_column(in, op_columns[i]) + from * size, rows * size);
+        memcpy((char *)column_pointer(out, op_columns[i]) + to * size,
+               (const char *)column_pointer(in, op_columns[i]) + from * size, rows * size);
     }
 }
 
 static void free_columns(void *table, const struct table_column *column, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        free(get_column(table, column[i]));
+        free(column_pointer(table, column[i]));
 }
 
 /* All arrays of an ir that are not columns of a table. */

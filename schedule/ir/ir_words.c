@@ -28,7 +28,7 @@ bool parse_error(struct parser *p, const char *at, const char *format, ...)
 }
 
 /* Appends the names as "a, b or c". */
-static void put_name_list(struct text *out, const char *const *names, size_t count)
+static void append_name_list(struct text *out, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         text_puts(out, i == 0 ? "" : i + 1 == count ? " or " : ", ");
@@ -49,7 +49,7 @@ bool parse_unknown(struct parser *p, struct word word, const char *what, const c
     if (count == 0 || count > 16)
         return parse_error(p, word.at, "unknown %s '%s'", what, copy);
     struct text choices = {0};
-    put_name_list(&choices, names, count);
+    append_name_list(&choices, names, count);
     parse_error(p, word.at, "unknown %s '%s': expected %s", what, copy, choices.data);
     text_release(&choices);
     return false;
@@ -86,7 +86,7 @@ bool parse_required_word(struct parser *p, struct word *word, const char *what)
     return true;
 }
 
-struct word word_cut_at(struct word *word, char c)
+struct word word_split_at(struct word *word, char c)
 {
     const char *found = word->size ? memchr(word->at, c, word->size) : NULL;
     if (!found)
@@ -99,7 +99,7 @@ struct word word_cut_at(struct word *word, char c)
 bool word_take_item(struct word *rest, char c, struct word *item)
 {
     *item = *rest;
-    *rest = word_cut_at(item, c);
+    *rest = word_split_at(item, c);
     return item->at != NULL;
 }
 
@@ -153,7 +153,7 @@ bool parse_attributes(struct parser *p, const char *what, const char *const *nam
         struct word key = parse_word(p);
         if (key.size == 0)
             break;
-        struct word rest = word_cut_at(&key, '=');
+        struct word rest = word_split_at(&key, '=');
         size_t i = 0;
         while (i < count && !word_is_attribute(key, names[i]))
             i++;

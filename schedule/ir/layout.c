@@ -218,7 +218,7 @@ bool layout_deal_is_even(const struct token_layout *layout, const struct documen
            deal_rows_of_rank(deal, 0) == layout->sequence_tokens / layout->cp;
 }
 
-static int64_t clamp_to_zero_and(int64_t value, int64_t most)
+static int64_t clamp_from_zero_to(int64_t value, int64_t most)
 {
     return value < 0 ? 0 : value > most ? most : value;
 }
@@ -229,8 +229,8 @@ static int64_t positions_in_slices_below(const struct token_layout *layout, uint
                                          int64_t slice, int64_t position)
 {
     int64_t cp = layout->cp;
-    return clamp_to_zero_and(position - c * slice, slice) +
-           clamp_to_zero_and(position - (2 * cp - 1 - c) * slice, slice);
+    return clamp_from_zero_to(position - c * slice, slice) +
+           clamp_from_zero_to(position - (2 * cp - 1 - c) * slice, slice);
 }
 
 int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
@@ -253,7 +253,7 @@ int64_t layout_rows_below(const struct token_layout *layout, const struct docume
         return deal_rows_below(documents->deal, c, position);
     default:
         assert(layout->kind == LAYOUT_CONTIGUOUS || cp == 1);
-        return clamp_to_zero_and(position - c * own, own);
+        return clamp_from_zero_to(position - c * own, own);
     }
 }
 

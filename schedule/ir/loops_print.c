@@ -60,7 +60,7 @@ struct enclosing_loops {
 /* ---- names and variables of loops ---- */
 
 /* Appends the name of a loop: "A" to "Z", "AA" and on. */
-static void put_loop_name(struct text *out, uint32_t loop)
+static void print_loop_name(struct text *out, uint32_t loop)
 {
     char name[8];
     int at = (int)sizeof name;
@@ -142,8 +142,8 @@ static void choose_variable(const struct loops_printer *p, const struct loops_sh
 }
 
 /* Adds a row for each loop of a node. first_op: the number of the node's first op. */
-static void name_loops(struct loops_printer *p, uint32_t shape, const int64_t *number,
-                       uint64_t first_op, uint32_t parent)
+static void add_named_loops(struct loops_printer *p, uint32_t shape, const int64_t *number,
+                            uint64_t first_op, uint32_t parent)
 {
     const struct loops_shape *loop = &p->loops.shape[shape];
     if (loop->text)
@@ -158,7 +158,7 @@ static void name_loops(struct loops_printer *p, uint32_t shape, const int64_t *n
                             .first_op = first_op};
     choose_variable(p, loop, number, &p->named_loops[row]);
     for (uint32_t i = 0; i < loop->body_length; i++) {
-        name_loops(p, loop->body[i], number, first_op, row);
+        add_named_loops(p, loop->body[i], number, first_op, row);
         number += p->loops.shape[loop->body[i]].number_count;
         first_op += p->loops.shape[loop->body[i]].op_line_count;
     }
@@ -173,7 +173,7 @@ static void name_all_loops(struct loops_printer *p)
     for (uint64_t i = 0; i < l->count; i++) {
         p->ops_before_node[i] = op;
         p->loops_before_node[i] = p->named_count;
-        name_loops(p, l->node[i].shape, l->number + l->node[i].first_number, op, UINT32_MAX);
+        add_named_loops(p, l->node[i].shape, l->number + l->node[i].first_number, op, UINT32_MAX);
         op += l->shape[l->node[i].shape].op_line_count;
     }
     p->ops_before_node[l->count] = op;
@@ -190,7 +190,7 @@ struct op_place {
     uint32_t row;
 };
 
-static struct op_place find_op_place(const struct loops_printer *p, uint64_t op)
+static struct op_place find_place_of_op(const struct loops_printer *p, uint64_t op)
 {
     uint64_t low = 0, high = p->loops.count;
     while (high - low > 1) { /* nodes without ops come before the node that has the op */
@@ -226,8 +226,8 @@ static struct op_place find_op_place(const struct loops_printer *p, uint64_t op)
 
 /* ---- numbers of lines ---- */
 
-static void put_expression_term(struct loops_printer *p, const struct enclosing_loops *a,
-                                uint32_t d, int64_t factor, bool any)
+static void print_expression_term(struct loops_printer *p, const struct enclosing_loops *a,
+                                  uint32_t d, int64_t factor, bool any)
 {
     if (factor < 0)
         text_putc(p->out, '-');
@@ -242,14 +242,14 @@ static void put_expression_term(struct loops_printer *p, const struct enclosing_
 
 /* Appends "2*L+1" or "31-L": a constant plus multiples of the variables of the enclosing loops; positive terms come
  * first. */
-static void put_expression(struct loops_printer *p, const struct enclosing_loops *a,
-                           int64_t constant, const int64_t *factor)
+static void print_expression(struct loops_printer *p, const struct enclosing_loops *a,
+                             int64_t constant, const int64_t *factor)
 {
     bool any = false;
     for (int sign = 1; sign >= -1; sign -= 2) {
         for (uint32_t d = 0; d < a->depth; d++)
             if (factor[d] * sign > 0) {
-                put_expression_term(p, a, d, factor[d], any);
+                print_expression_term(p, a, d, factor[d], any);
                 any = true;
             }
         if (constant * sign > 0) {
@@ -264,8 +264,9 @@ static void put_expression(struct loops_printer *p, const struct enclosing_loops
 
 /* Splits a number into a constant and multiples of loop variables: sets factor[] to the multiples and returns the
  * constant. first: the number's value in the first iterations; stride: what the number grows by in each loop. */
-static int64_t split_constant(const struct loops_printer *p, const struct enclosing_loops *a,
-                              int64_t first, const int64_t *stride, int64_t *factor)
+static int64_t split_into_loop_multiples(const struct loops_printer *p,
+                                         const struct enclosing_loops *a, int64_t first,
+                                         const int64_t *stride, int64_t *factor)
 {
     for (uint32_t d = 0; d < a->depth; d++) {
         const struct named_loop *named = &p->named_loops[a->loop[d]];
@@ -275,8 +276,8 @@ static int64_t split_constant(const struct loops_printer *p, const struct enclos
     return first;
 }
 
-static void put_number(struct loops_printer *p, const struct enclosing_loops *a, int64_t first,
-                       uint32_t at)
+static void print_number(struct loops_printer *p, const struct enclosing_loops *a, int64_t first,
+                         uint32_t at)
 {
     int64_t factor[DEPTH_MAX], stride[DEPTH_MAX];
     bool varies = false;
@@ -288,9 +289,9 @@ static void put_number(struct loops_printer *p, const struct enclosing_loops *a,
         text_put_i64(p->out, first);
         return;
     }
-    int64_t constant = split_constant(p, a, first, stride, factor);
+    int64_t constant = split_into_loop_multiples(p, a, first, stride, factor);
     text_putc(p->out, '{');
-    put_expression(p, a, constant, factor);
+    print_expression(p, a, constant, factor);
     text_putc(p->out, '}');
 }
 
@@ -319,7 +320,7 @@ static bool find_reference_strides(const struct loops_printer *p, const struct e
         op += last ? stride[d] * (p->named_loops[a->loop[d]].trip_count - 1) : 0;
     if (op < 0 || (uint64_t)op >= p->ops_before_node[p->loops.count])
         return false; /* a wait for an op that never comes: the verifier says so */
-    *r = (struct strided_reference){.op_place = find_op_place(p, (uint64_t)op)};
+    *r = (struct strided_reference){.op_place = find_place_of_op(p, (uint64_t)op)};
     for (uint32_t d = 0; d < a->depth; d++) {
         uint32_t m = 0;
         while (stride[d] != 0 && m < r->op_place.depth &&
@@ -379,8 +380,8 @@ static bool add_aliases(struct loops_printer *p, const struct enclosing_loops *a
             return false;
         uint64_t begin, end, of_first;
         find_enclosing_ops(p, &r->op_place, m, &begin, &end, &of_first);
-        int64_t trips = by < a->depth ? p->named_loops[a->loop[by]].trip_count : 1;
-        for (int64_t k = 0; k < trips; k++) {
+        int64_t iteration_count = by < a->depth ? p->named_loops[a->loop[by]].trip_count : 1;
+        for (int64_t k = 0; k < iteration_count; k++) {
             int64_t at = r->op_place.iteration[m] + (by < a->depth ? r->strides[m][by] * k : 0);
             uint64_t op = (uint64_t)(first + (by < a->depth ? stride[by] * k : 0));
             if (at >= 0 && at < (int64_t)named->trip_count)
@@ -412,14 +413,14 @@ static bool is_of_same_iteration(const struct enclosing_loops *a, const struct s
     return true;
 }
 
-static void put_row_name(struct text *out, uint32_t row)
+static void print_row_name(struct text *out, uint32_t row)
 {
     text_putc(out, '.');
     text_put_i64(out, row);
 }
 
-static void put_reference(struct loops_printer *p, const struct enclosing_loops *a, int64_t first,
-                          uint32_t at)
+static void print_reference(struct loops_printer *p, const struct enclosing_loops *a, int64_t first,
+                            uint32_t at)
 {
     struct strided_reference r;
     int64_t stride[DEPTH_MAX] = {0}, factor[DEPTH_MAX];
@@ -431,7 +432,7 @@ static void put_reference(struct loops_printer *p, const struct enclosing_loops 
                      add_aliases(p, a, &r, first, stride));
     if (!by_place) { /* the target is printed by its number in the flat list */
         text_putc(p->out, '@');
-        put_number(p, a, first, at);
+        print_number(p, a, first, at);
         return;
     }
     if (r.op_place.depth == 0) {
@@ -439,27 +440,27 @@ static void put_reference(struct loops_printer *p, const struct enclosing_loops 
         return;
     }
     if (is_of_same_iteration(a, &r)) {
-        put_row_name(p->out, r.op_place.row);
+        print_row_name(p->out, r.op_place.row);
         return;
     }
-    put_loop_name(p->out, r.op_place.loop[r.op_place.depth - 1]);
-    put_row_name(p->out, r.op_place.row);
+    print_loop_name(p->out, r.op_place.loop[r.op_place.depth - 1]);
+    print_row_name(p->out, r.op_place.row);
     for (uint32_t m = 0; m < r.op_place.depth; m++) {
         const struct named_loop *named = &p->named_loops[r.op_place.loop[m]];
         int64_t of[DEPTH_MAX];
         for (uint32_t d = 0; d < a->depth; d++)
             of[d] = r.strides[m][d] * named->step;
-        int64_t constant = split_constant(
+        int64_t constant = split_into_loop_multiples(
             p, a, named->first_value + named->step * r.op_place.iteration[m], of, factor);
         text_putc(p->out, m == 0 ? '[' : ',');
-        put_expression(p, a, constant, factor);
+        print_expression(p, a, constant, factor);
     }
     text_putc(p->out, ']');
 }
 
 /* ---- lines ---- */
 
-static void put_indent(struct text *out, uint32_t depth)
+static void print_indent(struct text *out, uint32_t depth)
 {
     for (uint32_t i = 0; i < depth; i++)
         text_puts(out, "  ");
@@ -467,24 +468,24 @@ static void put_indent(struct text *out, uint32_t depth)
 
 /* Appends a line. at: the index of its first number in the strides of the loops around. *row: the row of the next op of
  * the innermost loop; a line of an op counts it up. */
-static void put_line(struct loops_printer *p, const char *text, const int64_t *number,
-                     const struct enclosing_loops *a, uint32_t at, uint32_t *row)
+static void print_line(struct loops_printer *p, const char *text, const int64_t *number,
+                       const struct enclosing_loops *a, uint32_t at, uint32_t *row)
 {
     bool own = strncmp(text, "op ", 3) == 0;
-    put_indent(p->out, a->depth);
+    print_indent(p->out, a->depth);
     for (const char *c = text; *c; c++) {
         if (*c == LOOPS_NUMBER) {
-            put_number(p, a, *number++, at++);
+            print_number(p, a, *number++, at++);
         } else if (*c == LOOPS_OP && own) { /* a line "op ..." first has its own number */
             if (a->depth > 0)
-                put_row_name(p->out, (*row)++);
+                print_row_name(p->out, (*row)++);
             else
                 text_put_i64(p->out, *number);
             number++;
             at++;
             own = false;
         } else if (*c == LOOPS_OP) {
-            put_reference(p, a, *number++, at++);
+            print_reference(p, a, *number++, at++);
         } else {
             text_putc(p->out, *c);
         }
@@ -493,18 +494,18 @@ static void put_line(struct loops_printer *p, const char *text, const int64_t *n
     text_flush_if_long(p->out);
 }
 
-static void put_node(struct loops_printer *p, uint32_t shape, const int64_t *number,
-                     const struct enclosing_loops *a, uint32_t at, uint32_t loop, uint32_t *row)
+static void print_node(struct loops_printer *p, uint32_t shape, const int64_t *number,
+                       const struct enclosing_loops *a, uint32_t at, uint32_t loop, uint32_t *row)
 {
     const struct loops_shape *s = &p->loops.shape[shape];
     if (s->text) {
-        put_line(p, s->text, number, a, at, row);
+        print_line(p, s->text, number, a, at, row);
         return;
     }
     const struct named_loop *named = &p->named_loops[loop];
-    put_indent(p->out, a->depth);
+    print_indent(p->out, a->depth);
     text_puts(p->out, "loop ");
-    put_loop_name(p->out, loop);
+    print_loop_name(p->out, loop);
     text_printf(p->out, " %s=%lld..%lld\n", named->variable, (long long)named->first_value,
                 (long long)(named->first_value + named->step * ((int64_t)named->trip_count - 1)));
     struct enclosing_loops inner = *a;
@@ -516,18 +517,18 @@ static void put_node(struct loops_printer *p, uint32_t shape, const int64_t *num
     uint32_t rows = 0, offset = 0;
     for (uint32_t i = 0; i < s->body_length; i++) {
         const struct loops_shape *child = &p->loops.shape[s->body[i]];
-        put_node(p, s->body[i], number + offset, &inner, offset, loop, &rows);
+        print_node(p, s->body[i], number + offset, &inner, offset, loop, &rows);
         offset += child->number_count;
         loop += child->loop_count;
     }
-    put_indent(p->out, a->depth);
+    print_indent(p->out, a->depth);
     text_puts(p->out, "end\n");
 }
 
 /* Appends the op of an alias, by the name by which a line of the loop around the aliased loop would refer to it. */
-static void put_alias_op(struct loops_printer *p, const struct alias *alias)
+static void print_alias_op(struct loops_printer *p, const struct alias *alias)
 {
-    struct op_place place = find_op_place(p, alias->op);
+    struct op_place place = find_place_of_op(p, alias->op);
     uint32_t depth = 0; /* number of loops around the aliased one */
     for (uint32_t outer = p->named_loops[alias->loop].parent; outer != UINT32_MAX;
          outer = p->named_loops[outer].parent)
@@ -537,8 +538,8 @@ static void put_alias_op(struct loops_printer *p, const struct alias *alias)
         return;
     }
     if (place.depth > depth)
-        put_loop_name(p->out, place.loop[place.depth - 1]);
-    put_row_name(p->out, place.row);
+        print_loop_name(p->out, place.loop[place.depth - 1]);
+    print_row_name(p->out, place.row);
     for (uint32_t m = 0; m < place.depth && place.depth > depth; m++) {
         const struct named_loop *named = &p->named_loops[place.loop[m]];
         text_putc(p->out, m == 0 ? '[' : ',');
@@ -561,7 +562,7 @@ static int compare_aliases(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-static void put_aliases(struct loops_printer *p)
+static void print_aliases(struct loops_printer *p)
 {
     if (p->alias_count > 0)
         qsort(p->alias, p->alias_count, sizeof *p->alias, compare_aliases);
@@ -571,15 +572,15 @@ static void put_aliases(struct loops_printer *p)
             continue;
         if (!before || before->loop != alias->loop || before->value != alias->value) {
             text_puts(p->out, before ? "\nalias " : "alias ");
-            put_loop_name(p->out, alias->loop);
+            print_loop_name(p->out, alias->loop);
             text_putc(p->out, '[');
             text_put_i64(p->out, alias->value);
             text_putc(p->out, ']');
         }
         text_putc(p->out, ' ');
-        put_row_name(p->out, alias->row);
+        print_row_name(p->out, alias->row);
         text_putc(p->out, '=');
-        put_alias_op(p, alias);
+        print_alias_op(p, alias);
     }
     if (p->alias_count > 0)
         text_putc(p->out, '\n');
@@ -593,10 +594,10 @@ void loops_print(struct text *out, struct loops *loops)
     for (uint64_t i = 0; i < p.loops.count; i++) {
         const struct loops_node *node = &p.loops.node[i];
         uint32_t rows = 0;
-        put_node(&p, node->shape, p.loops.number + node->first_number, &none, 0,
-                 p.loops_before_node[i], &rows);
+        print_node(&p, node->shape, p.loops.number + node->first_number, &none, 0,
+                   p.loops_before_node[i], &rows);
     }
-    put_aliases(&p);
+    print_aliases(&p);
     free(p.named_loops);
     free(p.ops_before_node);
     free(p.loops_before_node);

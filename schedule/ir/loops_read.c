@@ -131,7 +131,7 @@ static bool copy_name(char out[NAME_MAX], struct word word)
 static bool read_loop(struct reader *r, struct cursor *text, struct loop *loop)
 {
     struct word name = cursor_next(text), range = cursor_next(text);
-    struct word bounds = word_cut_at(&range, '=');
+    struct word bounds = word_split_at(&range, '=');
     const char *c = bounds.at, *behind = bounds.at ? bounds.at + bounds.size : NULL;
     int64_t last;
     bool right = copy_name(loop->name, name) && copy_name(loop->variable, range) && c &&
@@ -204,7 +204,7 @@ static const struct alias *find_alias(const struct reader *r, uint32_t loop, uin
 /* Reads "alias A[0] .1=6 .2=B.3[4]" after its first word. */
 static bool read_alias(struct reader *r, struct cursor *text)
 {
-    struct word name = cursor_next(text), value = word_cut_at(&name, '[');
+    struct word name = cursor_next(text), value = word_split_at(&name, '[');
     struct alias alias = {.line = text->line};
     bool right = value.size > 1 && value.at[value.size - 1] == ']' &&
                  parse_i64(value.at, value.size - 1, &alias.value);
@@ -215,7 +215,7 @@ static bool read_alias(struct reader *r, struct cursor *text)
         return fault(r, "there is no loop '%.*s'", (int)name.size, name.at);
     for (struct word word; (word = cursor_next(text)).size > 0;) {
         int64_t row;
-        alias.op = word_cut_at(&word, '=');
+        alias.op = word_split_at(&word, '=');
         if (!alias.op.at || word.size < 2 || word.at[0] != '.' ||
             !parse_i64(word.at + 1, word.size - 1, &row) || row < 0 || row >= (int64_t)IR_NONE)
             return fault(r, "expected '.ROW=OP', not '%.*s'", (int)word.size, word.at);
@@ -464,7 +464,7 @@ static bool find_op_of_name(struct reader *r, struct word name, bool aliased, ui
 
 /* Appends the flat numbers of the ops that a list names, with commas between them. Commas separate names, except within
  * brackets. */
-static bool put_op_numbers(struct reader *r, struct word list)
+static bool append_op_numbers(struct reader *r, struct word list)
 {
     const char *from = list.at, *end = list.at + list.size;
     for (;;) {
@@ -483,7 +483,7 @@ static bool put_op_numbers(struct reader *r, struct word list)
 }
 
 /* Appends a word to *out, with the values of its expressions in place of these. */
-static bool put_unrolled_word(struct reader *r, struct word word, struct text *out)
+static bool append_unrolled_word(struct reader *r, struct word word, struct text *out)
 {
     const char *end = word.at + word.size;
     for (const char *at = word.at; at < end; at++) {
@@ -504,11 +504,11 @@ static bool put_unrolled_word(struct reader *r, struct word word, struct text *o
     return true;
 }
 
-static bool put_unrolled_list(struct reader *r, struct word list)
+static bool append_unrolled_list(struct reader *r, struct word list)
 {
     struct text names = {0};
-    bool put = put_unrolled_word(r, list, &names) &&
-               put_op_numbers(r, (struct word){names.data ? names.data : "", names.size});
+    bool put = append_unrolled_word(r, list, &names) &&
+               append_op_numbers(r, (struct word){names.data ? names.data : "", names.size});
     text_release(&names);
     return put;
 }
@@ -532,12 +532,12 @@ static bool unroll_statement(struct reader *r, const struct text_item *item)
     while (put && (word = cursor_next(&text)).size > 0) {
         text_putc(&r->unrolled, ' ');
         if (op && waits) {
-            put = put_unrolled_list(r, word);
+            put = append_unrolled_list(r, word);
         } else if (!op && word.size > 5 && memcmp(word.at, "free=", 5) == 0) {
             text_puts(&r->unrolled, "free=");
-            put = put_unrolled_list(r, (struct word){word.at + 5, word.size - 5});
+            put = append_unrolled_list(r, (struct word){word.at + 5, word.size - 5});
         } else {
-            put = put_unrolled_word(r, word, &r->unrolled);
+            put = append_unrolled_word(r, word, &r->unrolled);
         }
         waits = word_is(word, "waits");
     }

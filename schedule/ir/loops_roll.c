@@ -5,9 +5,9 @@
 #include <string.h>
 
 enum {
-    TRIPS_MIN = 3,       /* fewer iterations are easier to read unrolled */
-    CANDIDATES_MAX = 24, /* the most lengths of an iteration that are tried at one place */
-    DIGITS_MAX = 18,     /* digits of a number; longer ones are kept as text */
+    ITERATIONS_MIN = 3,         /* fewer iterations are easier to read unrolled */
+    CANDIDATE_PERIODS_MAX = 24, /* the most lengths of an iteration that are tried at one place */
+    NUMBER_DIGITS_MAX = 18,     /* digits of a number; longer ones are kept as text */
 };
 
 /* The most nodes of an iteration, for each pass over the nodes. The first passes find short iterations only, so that
@@ -104,7 +104,7 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
         for (; i + digits < size && c_is_digit(line[i + digits]); digits++)
             value = 10 * value + (uint64_t)(line[i + digits] - '0');
         bool padded = digits > 1 && line[i] == '0';
-        if (digits == 0 || digits > DIGITS_MAX || padded) {
+        if (digits == 0 || digits > NUMBER_DIGITS_MAX || padded) {
             size_t copied = digits > 0 ? digits : 1;
             memcpy(text + out, line + i, copied);
             out += copied;
@@ -126,7 +126,7 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
 
 /* A loop that was found: number of nodes of an iteration, and number of iterations. */
 struct found_loop {
-    uint32_t period, trips;
+    uint32_t period, iteration_count;
 };
 
 static const int64_t *numbers_of_node(const struct loops *l, uint64_t node)
@@ -145,8 +145,8 @@ static bool shapes_are_equal(const struct loops *l, uint64_t a, uint64_t b, uint
 
 /* The iterations at nodes a, b and c follow each other. True if each number changes by the same amount from b to c as
  * from a to b. */
-static bool changes_evenly(const struct loops *l, uint64_t a, uint64_t b, uint64_t c,
-                           uint32_t period)
+static bool numbers_change_evenly(const struct loops *l, uint64_t a, uint64_t b, uint64_t c,
+                                  uint32_t period)
 {
     for (uint32_t i = 0; i < period; i++) {
         uint32_t numbers = l->shape[l->node[a + i].shape].number_count;
@@ -159,17 +159,18 @@ static bool changes_evenly(const struct loops *l, uint64_t a, uint64_t b, uint64
     return true;
 }
 
-static uint32_t count_trips(const struct loops *l, uint64_t at, uint32_t period, uint64_t end)
+static uint32_t count_iterations(const struct loops *l, uint64_t at, uint32_t period, uint64_t end)
 {
-    uint32_t trips = 1;
-    while (at + (uint64_t)(trips + 1) * period <= end) {
-        uint64_t next = at + (uint64_t)trips * period;
+    uint32_t iteration_count = 1;
+    while (at + (uint64_t)(iteration_count + 1) * period <= end) {
+        uint64_t next = at + (uint64_t)iteration_count * period;
         if (!shapes_are_equal(l, at, next, period) ||
-            (trips > 1 && !changes_evenly(l, next - 2 * period, next - period, next, period)))
+            (iteration_count > 1 &&
+             !numbers_change_evenly(l, next - 2 * period, next - period, next, period)))
             break;
-        trips++;
+        iteration_count++;
     }
-    return trips;
+    return iteration_count;
 }
 
 const char *const loops_labels[] = {"layer=\1", "chunk=\1", "step=\1", "micro=\1"};
@@ -221,13 +222,14 @@ static struct found_loop find_loop(const struct loops *l, const uint64_t *again,
 {
     struct found_loop best = {0};
     uint64_t candidate = again[at - from];
-    for (int tries = 0; tries < CANDIDATES_MAX && candidate < end && candidate - at <= period_max;
+    for (int tries = 0;
+         tries < CANDIDATE_PERIODS_MAX && candidate < end && candidate - at <= period_max;
          tries++, candidate = again[candidate - from]) {
         uint32_t period = (uint32_t)(candidate - at);
-        uint32_t trips = count_trips(l, at, period, end);
-        if (trips >= TRIPS_MIN && may_begin_iteration(l, from, at, period) &&
-            (uint64_t)trips * period > (uint64_t)best.trips * best.period)
-            best = (struct found_loop){period, trips};
+        uint32_t iteration_count = count_iterations(l, at, period, end);
+        if (iteration_count >= ITERATIONS_MIN && may_begin_iteration(l, from, at, period) &&
+            (uint64_t)iteration_count * period > (uint64_t)best.iteration_count * best.period)
+            best = (struct found_loop){period, iteration_count};
     }
     return best;
 }
@@ -236,14 +238,14 @@ static struct found_loop find_loop(const struct loops *l, const uint64_t *again,
 static struct loops_node make_loop(struct loops *l, uint64_t at, struct found_loop found)
 {
     struct loops_shape loop = {
-        .body_length = found.period, .trip_count = found.trips, .loop_count = 1};
+        .body_length = found.period, .trip_count = found.iteration_count, .loop_count = 1};
     uint32_t *body = loop.body = arena_array(&l->arena, found.period, sizeof *body);
     struct loops_node node = {.first_number = l->number_count};
     for (uint32_t i = 0; i < found.period; i++) {
         const struct loops_shape *shape = &l->shape[l->node[at + i].shape];
         body[i] = l->node[at + i].shape;
         loop.number_count += shape->number_count;
-        loop.op_line_count += shape->op_line_count * found.trips;
+        loop.op_line_count += shape->op_line_count * found.iteration_count;
         loop.loop_count += shape->loop_count;
     }
     int64_t *next = loop.stride = arena_array(&l->arena, loop.number_count, sizeof *next);
@@ -276,12 +278,12 @@ static void roll_loops_up_to(struct loops *l, uint64_t from, uint32_t period_max
     uint64_t *again = find_next_of_same_shape(l, from);
     for (uint64_t at = from; at < end;) {
         struct found_loop found = find_loop(l, again, from, at, end, period_max);
-        if (found.trips == 0) {
+        if (found.iteration_count == 0) {
             l->node[out++] = l->node[at++];
             continue;
         }
         struct loops_node node = make_loop(l, at, found);
-        at += (uint64_t)found.trips * found.period;
+        at += (uint64_t)found.iteration_count * found.period;
         l->node[out++] = node;
     }
     l->count = out;

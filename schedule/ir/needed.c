@@ -13,13 +13,13 @@ static int64_t own_rows_below(const struct needed_tokens *n, int64_t position)
  * the call before. */
 static void add_range(struct needed_tokens *n, int64_t begin, int64_t end)
 {
-    struct seen_range *last = n->range_count > 0 ? &n->range[n->range_count - 1] : NULL;
+    struct seen_position_range *last = n->range_count > 0 ? &n->range[n->range_count - 1] : NULL;
     if (last != NULL && begin <= last->end_position) {
         last->end_position = end > last->end_position ? end : last->end_position;
         return;
     }
     n->range = heap_grow(n->range, &n->capacity, n->range_count + 1, sizeof *n->range);
-    n->range[n->range_count++] = (struct seen_range){begin, end, 0};
+    n->range[n->range_count++] = (struct seen_position_range){begin, end, 0};
 }
 
 void needed_find_tokens(struct needed_tokens *n, const struct token_layout *layout,
@@ -50,7 +50,7 @@ void needed_find_tokens(struct needed_tokens *n, const struct token_layout *layo
         row = end;
     }
     for (size_t i = 0; i < n->range_count; i++) {
-        struct seen_range *r = &n->range[i];
+        struct seen_position_range *r = &n->range[i];
         r->needed_rows_before = n->row_count;
         n->row_count += r->end_position - r->begin_position -
                         (own_rows_below(n, r->end_position) - own_rows_below(n, r->begin_position));
@@ -75,7 +75,7 @@ int64_t needed_rows_below(const struct needed_tokens *n, int64_t position)
     }
     if (low == 0)
         return 0;
-    const struct seen_range *r = &n->range[low - 1];
+    const struct seen_position_range *r = &n->range[low - 1];
     int64_t end = position < r->end_position ? position : r->end_position;
     return r->needed_rows_before + end - r->begin_position -
            (own_rows_below(n, end) - own_rows_below(n, r->begin_position));
@@ -90,16 +90,16 @@ int64_t needed_rows_of_owner(const struct needed_tokens *n, uint32_t owner)
     return rows;
 }
 
-/* One end of a range of positions that queries of a context rank see (struct seen_range). sign: -1 at its begin, 1 at
- * its end. */
-struct seen_bound {
+/* One end of a range of positions that queries of a context rank see (struct seen_position_range). sign: -1 at its
+ * begin, 1 at its end. */
+struct seen_range_end {
     int64_t position, sign;
     uint32_t context;
 };
 
 static int compare_bounds(const void *left, const void *right)
 {
-    const struct seen_bound *a = left, *b = right;
+    const struct seen_range_end *a = left, *b = right;
     return (a->position > b->position) - (a->position < b->position);
 }
 
@@ -126,7 +126,7 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
                               const struct document_list *documents, int64_t window)
 {
     struct needed_tokens needed = {0};
-    struct seen_bound *bound = NULL;
+    struct seen_range_end *bound = NULL;
     int64_t *below = heap_zalloc(layout->cp, sizeof *below); /* rows of each rank before a bound */
     uint32_t *passed = heap_zalloc(layout->cp, sizeof *passed);
     size_t count = 0, capacity = 0;
@@ -134,8 +134,8 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
         needed_find_tokens(&needed, layout, documents, c, window);
         bound = heap_grow(bound, &capacity, count + 2 * needed.range_count, sizeof *bound);
         for (size_t i = 0; i < needed.range_count; i++) {
-            bound[count++] = (struct seen_bound){needed.range[i].begin_position, -1, c};
-            bound[count++] = (struct seen_bound){needed.range[i].end_position, 1, c};
+            bound[count++] = (struct seen_range_end){needed.range[i].begin_position, -1, c};
+            bound[count++] = (struct seen_range_end){needed.range[i].end_position, 1, c};
         }
     }
     if (count > 0)
@@ -172,7 +172,7 @@ static int compare_reads(const void *left, const void *right)
 
 /* Sorts r[] by position. On entry reading_ranks is the change at the position, +1 or -1; replaces it by the number from
  * the position on. Fills reads_before. */
-static void sum_reads(struct token_reads *r, size_t count)
+static void count_reads_before(struct token_reads *r, size_t count)
 {
     qsort(r, count, sizeof *r, compare_reads);
     for (size_t i = 1; i < count; i++) {
@@ -216,10 +216,10 @@ static int64_t reads_of_rank(const struct token_reads *r, size_t count,
     return reads;
 }
 
-struct needed_most needed_most(const struct token_layout *layout,
-                               const struct document_list *documents, int64_t window)
+struct needed_max_rows needed_max_rows(const struct token_layout *layout,
+                                       const struct document_list *documents, int64_t window)
 {
-    struct needed_most most = {0};
+    struct needed_max_rows most = {0};
     struct needed_tokens needed = {0};
     struct token_reads *reads = NULL;
     size_t count = 0, capacity = 0;
@@ -233,7 +233,7 @@ struct needed_most needed_most(const struct token_layout *layout,
             reads[count++] = (struct token_reads){needed.range[i].end_position, -1, 0};
         }
     }
-    sum_reads(reads, count);
+    count_reads_before(reads, count);
     for (uint32_t c = 0; c < layout->cp; c++) {
         int64_t sent = reads_of_rank(reads, count, layout, documents, c) -
                        layout->sequence_tokens / layout->cp;

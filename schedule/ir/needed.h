@@ -17,7 +17,7 @@
 
 /* Positions begin_position ... end_position - 1, which queries of a rank see. The rank needs those that it does not
  * own. needed_rows_before: the number of needed rows in the ranges before this one. */
-struct seen_range {
+struct seen_position_range {
     int64_t begin_position, end_position, needed_rows_before;
 };
 
@@ -26,7 +26,7 @@ struct needed_tokens {
     const struct token_layout *layout;
     const struct document_list *documents;
     uint32_t context_rank;
-    struct seen_range *range; /* ascending; heap */
+    struct seen_position_range *range; /* ascending; heap */
     size_t range_count, capacity;
     int64_t row_count; /* all needed rows */
 };
@@ -47,11 +47,11 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
                               const struct document_list *documents, int64_t window);
 
 /* The most rows that any rank of a sequence sends and receives. */
-struct needed_most {
+struct needed_max_rows {
     int64_t sent_rows, received_rows;
 };
-struct needed_most needed_most(const struct token_layout *layout,
-                               const struct document_list *documents, int64_t window);
+struct needed_max_rows needed_max_rows(const struct token_layout *layout,
+                                       const struct document_list *documents, int64_t window);
 
 /* The rows that a rank sends, or those that it receives, sorted by the other rank, which is called the peer. */
 struct needed_rows {

@@ -26,7 +26,7 @@ struct repeat_place repeats_place_of(const struct repeats *r, uint32_t op)
     return (struct repeat_place){.run = run,
                                  .iteration = iteration,
                                  .op_in_iteration = (op - run->first_op) % run->ops_per_iteration,
-                                 .iteration_value =
+                                 .value_of_iteration =
                                      run->first_value + run->value_step * (int32_t)iteration};
 }
 
@@ -51,15 +51,15 @@ struct repeat_place repeats_place_referred(const struct repeats *r, uint32_t fro
     struct repeat_place a = repeats_place_of(r, from), b = repeats_place_of(r, op);
     if (b.run == NULL)
         return b;
-    int32_t away = b.iteration_value - a.iteration_value,
-            value = value_in_whole_list(r, b.iteration_value);
+    int32_t away = b.value_of_iteration - a.value_of_iteration,
+            value = value_in_whole_list(r, b.value_of_iteration);
     if (a.run != NULL && away <= r->max_value_distance && away >= -r->max_value_distance)
         value =
-            value_in_whole_list(r, a.iteration_value) + (int32_t)copy * a.run->value_step + away;
+            value_in_whole_list(r, a.value_of_iteration) + (int32_t)copy * a.run->value_step + away;
     int32_t iteration = (value - value_in_whole_list(r, b.run->first_value)) * b.run->value_step;
     assert(iteration >= 0 && (uint32_t)iteration < b.run->iteration_count + r->copies_per_gap);
     b.iteration = (uint32_t)iteration;
-    b.iteration_value = value;
+    b.value_of_iteration = value;
     return b;
 }
 
@@ -76,14 +76,14 @@ bool repeats_correspond(const struct repeats *r, uint32_t op, int32_t value, uin
                         int32_t step)
 {
     struct repeat_place a = repeats_place_of(r, op), b = repeats_place_of(r, other);
-    int32_t away = a.iteration_value - value;
+    int32_t away = a.value_of_iteration - value;
     if (a.run == NULL || away > r->max_value_distance || away < -r->max_value_distance)
         return op == other;
     return a.run == b.run && a.op_in_iteration == b.op_in_iteration &&
-           b.iteration_value - a.iteration_value == step;
+           b.value_of_iteration - a.value_of_iteration == step;
 }
 
-uint32_t repeats_occurrences(const struct repeats *r, uint32_t op)
+uint32_t repeats_occurrence_count(const struct repeats *r, uint32_t op)
 {
     struct repeat_place place = repeats_place_of(r, op);
     return place.run != NULL && place.iteration + 1 == place.run->gap_before_iteration

@@ -50,7 +50,7 @@ struct repeat_place {
     const struct repeat_run *run;
     /* op_in_iteration: index of the op among those of its iteration */
     uint32_t iteration, op_in_iteration;
-    int32_t iteration_value;
+    int32_t value_of_iteration;
 };
 
 /* Returns the last run that begins at this op or before it; NULL if there is none. */
@@ -80,7 +80,7 @@ bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t valu
                         int32_t step);
 
 /* Returns the number of times that an op of the short list occurs in the whole list: 1, or 1 + copies_per_gap. */
-uint32_t repeats_occurrences(const struct repeats *repeats, uint32_t op);
+uint32_t repeats_occurrence_count(const struct repeats *repeats, uint32_t op);
 
 #define REPEATS_ALL_ROLES UINT32_MAX
 /* Returns the number of ops that a role, or with REPEATS_ALL_ROLES all roles, have in the whole list. ops: their number
@@ -94,7 +94,7 @@ struct repeat_row {
     uint32_t row, copy;
     /* for a copy: how many rows before this one the previous copy of the row is, or, for the first copy, the row
      * itself */
-    uint32_t rows_back;
+    uint32_t rows_since_previous_copy;
 };
 
 /* Returns the rows that a table of one role has in the whole list, as an array on the heap, and sets *rows to its

@@ -291,7 +291,7 @@ static int64_t row_capacity_of(const struct work *work)
     }
 }
 
-static const char *const dropped_once = "rows that are sent once cannot be dropped";
+static const char *const why_dropped_once_unfit = "rows that are sent once cannot be dropped";
 static const char *const no_room_for_fullest = "it has no room for the rows of the fullest rank";
 static const char *const no_room_for_arrived = "it has no room for the rows that arrive";
 
@@ -303,7 +303,7 @@ static const char *why_sent_rows_unfit(const struct routing *r, const struct wor
     const int64_t cols = work->all_to_all.cols;
     const int64_t moved = work->all_to_all.ahead + work->all_to_all.back;
     if (once && r->capacity.factor_millionths > 0)
-        return dropped_once;
+        return why_dropped_once_unfit;
     if (moved != (once ? rows : routing_kept_rows(r, list, rows)) * cols)
         return "the elements that a rank sends are not those of its copies";
     const int64_t needed = once ? routing_find_arrived(r, list, rows, ranks, NULL)
@@ -319,7 +319,7 @@ static const char *why_permuted_rows_unfit(const struct routing *r, const struct
                                            uint32_t list, int64_t rows, uint32_t ranks)
 {
     if (work->permute.of == PERMUTE_ARRIVED && r->capacity.factor_millionths > 0)
-        return dropped_once;
+        return why_dropped_once_unfit;
     switch ((enum permute_source)work->permute.of) {
     case PERMUTE_OWN:
         return work->permute.rows != rows || work->permute.to < routing_kept_rows(r, list, rows)

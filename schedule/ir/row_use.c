@@ -143,7 +143,7 @@ struct plan_capacity row_use_capacity(const struct ir *ir, const struct row_use 
         struct plan_capacity own = {0};
         const struct document_list *list = ir_replica_documents(ir, r, use->sequence, &whole);
         if (use->round == 0) {
-            struct needed_most needed = needed_most(&ir->layout, list, use->window);
+            struct needed_max_rows needed = needed_max_rows(&ir->layout, list, use->window);
             own = (struct plan_capacity){needed.received_rows, needed.sent_rows,
                                          needed.received_rows};
         } else if (list->tiles != NULL)

@@ -51,16 +51,16 @@ static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, in
 
 /* A block of queries by keys of one document, cut so that each of its queries sees at least one of its keys, and each
  * of its keys is seen by at least one of its queries. */
-struct visible_cut {
+struct visible_block {
     int64_t query_begin, query_end, key_begin, key_end;
 };
-struct cut_list {
-    struct visible_cut *cuts;
+struct visible_block_list {
+    struct visible_block *cuts;
     size_t count, capacity;
 };
 
 /* Appends the parts of a tile that the mask shows: at most one cut for each document. */
-static void add_tile(struct cut_list *cuts, const struct tile_plan_builder *m,
+static void add_tile(struct visible_block_list *cuts, const struct tile_plan_builder *m,
                      const struct core_tile *tile)
 {
     int64_t q = tile->first_query, q_end = tile->first_query + tile->query_count,
@@ -91,7 +91,7 @@ static void add_tile(struct cut_list *cuts, const struct tile_plan_builder *m,
         if (low < high && from < to) {
             cuts->cuts =
                 heap_grow(cuts->cuts, &cuts->capacity, cuts->count + 1, sizeof *cuts->cuts);
-            cuts->cuts[cuts->count++] = (struct visible_cut){from, to, low, high};
+            cuts->cuts[cuts->count++] = (struct visible_block){from, to, low, high};
         }
         q = last;
     }
@@ -99,20 +99,20 @@ static void add_tile(struct cut_list *cuts, const struct tile_plan_builder *m,
 
 static int compare_queries(const void *left, const void *right)
 {
-    const struct visible_cut *a = left, *b = right;
+    const struct visible_block *a = left, *b = right;
     return (a->query_begin > b->query_begin) - (a->query_begin < b->query_begin);
 }
 
 static int compare_keys(const void *left, const void *right)
 {
-    const struct visible_cut *a = left, *b = right;
+    const struct visible_block *a = left, *b = right;
     return (a->key_begin > b->key_begin) - (a->key_begin < b->key_begin);
 }
 
 /* Appends the runs of the keys of all cuts, each key once, in packed order. Returns the number of keys. */
-static int64_t pack_keys(struct tile_plan_builder *m, const struct cut_list *cuts)
+static int64_t pack_keys(struct tile_plan_builder *m, const struct visible_block_list *cuts)
 {
-    struct visible_cut *cut = heap_alloc(cuts->count + 1, sizeof *cut);
+    struct visible_block *cut = heap_alloc(cuts->count + 1, sizeof *cut);
     int64_t rows = 0, next = 0;
     if (cuts->count > 0)
         memcpy(cut, cuts->cuts, cuts->count * sizeof *cut);
@@ -130,19 +130,19 @@ static int64_t pack_keys(struct tile_plan_builder *m, const struct cut_list *cut
 }
 
 /* A strip that has no packed row yet. layer: the number of strips before it with the same queries. */
-struct strip_in_layer {
+struct layered_strip {
     struct plan_strip strip;
     size_t layer;
 };
 struct strip_list {
-    struct strip_in_layer *strips;
+    struct layered_strip *strips;
     size_t count, capacity, layer_count;
 };
 
 /* Adds the strips of the queries [q, end): one for each range of packed keys that follow each other. Each cut in
  * open[] has all of these queries. Sorts open[] by keys. */
 static void add_strips(struct strip_list *strips, const struct plan_part *keys,
-                       struct visible_cut *open, size_t count, int64_t q, int64_t end)
+                       struct visible_block *open, size_t count, int64_t q, int64_t end)
 {
     size_t layer = 0;
     qsort(open, count, sizeof *open, compare_keys);
@@ -154,18 +154,18 @@ static void add_strips(struct strip_list *strips, const struct plan_part *keys,
             strip.key_end = open[i].key_end;
         strips->strips =
             heap_grow(strips->strips, &strips->capacity, strips->count + 1, sizeof *strips->strips);
-        strips->strips[strips->count++] = (struct strip_in_layer){strip, layer};
+        strips->strips[strips->count++] = (struct layered_strip){strip, layer};
     }
     strips->layer_count = layer > strips->layer_count ? layer : strips->layer_count;
 }
 
 /* Finds the strips of all cuts, which are ascending in their queries. */
 static void find_strips(struct strip_list *strips, const struct plan_part *keys,
-                        const struct cut_list *cuts)
+                        const struct visible_block_list *cuts)
 {
     int64_t *edge = heap_alloc(2 * cuts->count + 1, sizeof *edge);
-    struct visible_cut *open = heap_alloc(cuts->count + 1, sizeof *open),
-                       *now = heap_alloc(cuts->count + 1, sizeof *now);
+    struct visible_block *open = heap_alloc(cuts->count + 1, sizeof *open),
+                         *now = heap_alloc(cuts->count + 1, sizeof *now);
     size_t count = 0, next = 0;
     for (size_t i = 0; i < cuts->count; i++) {
         edge[2 * i] = cuts->cuts[i].query_begin;
@@ -213,7 +213,7 @@ static int64_t pack_queries(struct tile_plan_builder *m, const struct strip_list
 static void fill_part(struct arena *arena, struct tile_plan_builder *m, struct plan_part *part,
                       const struct core_tile *tile, size_t tiles)
 {
-    struct cut_list cuts = {0};
+    struct visible_block_list cuts = {0};
     struct strip_list strips = {0};
     for (size_t i = 0; i < tiles; i++)
         add_tile(&cuts, m, &tile[i]);
@@ -275,8 +275,8 @@ static void fill_capacities(struct plan_capacity *room, const struct plan_part *
 static int compare_tiles(const void *left, const void *right)
 {
     const struct core_tile *a = left, *b = right;
-    if (a->is_of_backward != b->is_of_backward)
-        return a->is_of_backward ? 1 : -1;
+    if (a->is_backward_tile != b->is_backward_tile)
+        return a->is_backward_tile ? 1 : -1;
     if (a->round != b->round)
         return a->round > b->round ? 1 : -1;
     return (a->rank > b->rank) - (a->rank < b->rank);
@@ -300,9 +300,9 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
     *plan = (struct tile_plan){
         .tile = copy, .tile_count = tiles, .window = window, .rank_count = ranks};
     for (uint32_t i = 0; i < tiles; i++) {
-        uint32_t *rounds = &plan->round_count[tile[i].is_of_backward];
+        uint32_t *rounds = &plan->round_count[tile[i].is_backward_tile];
         *rounds = tile[i].round + 1 > *rounds ? tile[i].round + 1 : *rounds;
-        plan->has_backward_tiles |= tile[i].is_of_backward;
+        plan->has_backward_tiles |= tile[i].is_backward_tile;
     }
     const size_t rounds =
         (size_t)plan->round_count[PLAN_FORWARD] + plan->round_count[PLAN_BACKWARD];
@@ -314,7 +314,7 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
         for (next = i + 1; next < tiles && compare_tiles(&sorted[i], &sorted[next]) == 0;)
             next++;
         size_t round =
-            sorted[i].round + (sorted[i].is_of_backward ? plan->round_count[PLAN_FORWARD] : 0);
+            sorted[i].round + (sorted[i].is_backward_tile ? plan->round_count[PLAN_FORWARD] : 0);
         fill_part(arena, &making, &part[round * ranks + sorted[i].rank], &sorted[i], next - i);
     }
     for (size_t round = 0; round < rounds; round++)
@@ -334,7 +334,7 @@ static bool tiles_are_equal(const struct core_tile *a, const struct core_tile *b
 {
     return a->first_query == b->first_query && a->query_count == b->query_count &&
            a->first_key == b->first_key && a->key_count == b->key_count && a->rank == b->rank &&
-           a->round == b->round && a->is_of_backward == b->is_of_backward;
+           a->round == b->round && a->is_backward_tile == b->is_backward_tile;
 }
 
 bool tile_plan_is_equal(const struct tile_plan *a, const struct tile_plan *b)

@@ -22,11 +22,11 @@
 enum { TILE_PARTS_MAX = 1 << 22 };
 
 /* A tile of attention: query_count consecutive queries see key_count consecutive keys. rank and round: the rank that
- * computes it, and when. is_of_backward: only the backward has the tile. */
+ * computes it, and when. is_backward_tile: only the backward has the tile. */
 struct core_tile {
     int64_t first_query, query_count, first_key, key_count;
     uint32_t rank, round;
-    bool is_of_backward;
+    bool is_backward_tile;
 };
 
 enum plan_pass { PLAN_FORWARD, PLAN_BACKWARD, PLAN_PASS_COUNT };

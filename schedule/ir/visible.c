@@ -155,8 +155,8 @@ struct key_visibility {
 
 /* Returns the end of the tokens that the query at `position` may see, and sets *begin to their begin: they are the
  * tokens of its document or, if attention is in chunks of tokens (chunk > 0), those of them that lie in its chunk. */
-static int64_t visible_end(const struct document_list *list, int64_t chunk, int64_t position,
-                           int64_t *begin)
+static int64_t end_of_visible_tokens(const struct document_list *list, int64_t chunk,
+                                     int64_t position, int64_t *begin)
 {
     const uint32_t document = document_at(list, position);
     const int64_t from = chunk > 0 ? position / chunk * chunk : 0,
@@ -203,18 +203,18 @@ static struct key_range visible_keys_of(const struct key_visibility *s, int64_t 
     return range;
 }
 
-static bool is_even(int64_t first, int64_t last, int64_t rows)
+static bool bound_is_even(int64_t first, int64_t last, int64_t rows)
 {
     return last == first || last - first == rows - 1;
 }
 
 /* A bound goes from a_first to a_last in one run and from b_first to b_last in the next, evenly in each. True if it is
  * also even over both runs together, which have `rows` rows: it stays the same, or moves by one from row to row. */
-static bool continues_evenly(int64_t a_first, int64_t a_last, int64_t b_first, int64_t b_last,
-                             int64_t rows)
+static bool bounds_are_even_together(int64_t a_first, int64_t a_last, int64_t b_first,
+                                     int64_t b_last, int64_t rows)
 {
     int64_t step = b_first - a_last;
-    return (step == 0 || step == 1) && is_even(a_first, b_last, rows);
+    return (step == 0 || step == 1) && bound_is_even(a_first, b_last, rows);
 }
 
 /* Appends a piece of attention: the rows of *s with the keys that they see. Appends nothing if no row sees a key. The
@@ -240,9 +240,10 @@ static void add_row_run(struct key_visibility *s, struct row_run next)
     struct row_run *open = &s->pending_run;
     int64_t rows = open->rows + next.rows;
     if (open->rows > 0 &&
-        continues_evenly(open->first.begin, open->last.begin, next.first.begin, next.last.begin,
-                         rows) &&
-        continues_evenly(open->first.end, open->last.end, next.first.end, next.last.end, rows)) {
+        bounds_are_even_together(open->first.begin, open->last.begin, next.first.begin,
+                                 next.last.begin, rows) &&
+        bounds_are_even_together(open->first.end, open->last.end, next.first.end, next.last.end,
+                                 rows)) {
         open->rows = rows;
         open->last = next.last;
         return;
@@ -258,8 +259,8 @@ static void add_row_run(struct key_visibility *s, struct row_run next)
 static void collect_rows(struct key_visibility *s, int64_t row, int64_t rows)
 {
     struct row_run next = {row, rows, visible_keys_of(s, row), visible_keys_of(s, row + rows - 1)};
-    if (is_even(next.first.begin, next.last.begin, rows) &&
-        is_even(next.first.end, next.last.end, rows)) {
+    if (bound_is_even(next.first.begin, next.last.begin, rows) &&
+        bound_is_even(next.first.end, next.last.end, rows)) {
         add_row_run(s, next);
         return;
     }
@@ -330,7 +331,7 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
     }
     int64_t row = s.first_row, end = row + work->attention.q;
     while (row < end) {
-        const int64_t together = visible_end(
+        const int64_t together = end_of_visible_tokens(
             s.list, chunk_of(work), layout_gathered_position(s.layout, s.list, s.q_context, row),
             &s.first_seen_position);
         int64_t next = layout_rows_below(s.layout, s.list, s.q_context, together);
@@ -386,7 +387,7 @@ static double visible_pairs_of_context(const struct token_layout *layout,
     while (row < own) {
         int64_t position = layout_gathered_position(layout, list, context, row);
         int64_t begin;
-        const int64_t together = visible_end(list, chunk, position, &begin);
+        const int64_t together = end_of_visible_tokens(list, chunk, position, &begin);
         int64_t end = layout_rows_below(layout, list, context, together);
         int64_t run = layout_run_end(layout, list, context, row);
         if (run < end)
@@ -435,12 +436,12 @@ static void add_pairs(double *pairs, const struct ir *ir, const struct work *wor
     }
 }
 
-struct visible_fullest visible_find_fullest(const struct ir *ir)
+struct visible_fullest_place visible_find_fullest_place(const struct ir *ir)
 {
     uint32_t places = ir_place_count(ir), most = 0;
     double *pairs = heap_zalloc(places, sizeof *pairs), sum = 0;
     double *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
-    struct visible_fullest fullest = {0, 1};
+    struct visible_fullest_place fullest = {0, 1};
     /* Each time that an attention operator runs counts once. Where ranks get keys of other ranks, in a ring or with
      * needed rows (mask PLAN without a round), only the op on a rank's own keys counts, since add_pairs() takes the
      * keys of all ranks for it. With a core plan the ops of all rounds count. */
@@ -449,7 +450,7 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
         if (work_has_documents(work) &&
             (work->attention.mask != MASK_PLAN || work->attention.round > 0) &&
             work->attention.away == 0 && work->attention.away_out == 0)
-            times[ir->op.shape[op]] += repeats_occurrences(&ir->repeats, op);
+            times[ir->op.shape[op]] += repeats_occurrence_count(&ir->repeats, op);
     }
     for (uint32_t s = 0; s < ir->shape_count; s++)
         if (times[s] > 0)

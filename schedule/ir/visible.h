@@ -45,12 +45,12 @@ void visible_release(struct visible_pieces *pieces);
 /* The place (of ranks) whose attention has the most visible pairs in the step, recomputation included. Only ops count
  * that work_has_documents() accepts. rank: the lowest rank of the place. pairs_over_mean: the pairs of the place,
  * divided by the mean over all places. If there are no pairs, it is place 0, and pairs_over_mean is 1. */
-struct visible_fullest {
+struct visible_fullest_place {
     uint32_t rank;
     double pairs_over_mean;
 };
 /* Returns the fullest place of a schedule. Call it only if visible_why_unfit() returns NULL. */
-struct visible_fullest visible_find_fullest(const struct ir *ir);
+struct visible_fullest_place visible_find_fullest_place(const struct ir *ir);
 
 /* ir_work_flops_on_rank() returns the flops of a work with any mask on a rank. ir_flops_of_shapes() returns those of
  * all shapes of the ir, [shape_count], as an array that the caller frees. */

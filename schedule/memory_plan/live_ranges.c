@@ -90,7 +90,7 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
     }
 }
 
-static void lower_clocks(struct live_range_survey *s, const struct class *class)
+static void lower_clocks_of_class(struct live_range_survey *s, const struct class *class)
 {
     struct first_use *row = s->first_use + class->begin;
     uint32_t width = s->order->clock_width;
@@ -110,7 +110,7 @@ static void lower_clocks(struct live_range_survey *s, const struct class *class)
 
 /* Fills s->first_use with the first uses and their clocks, class by class, and s->class with the place of each
  * class. */
-static void sort_into_classes(struct live_range_survey *s)
+static void sort_first_uses_into_classes(struct live_range_survey *s)
 {
     struct live_ranges *t = s->t;
     uint32_t begin = 0;
@@ -128,7 +128,7 @@ static void sort_into_classes(struct live_range_survey *s)
             t->first_use[i], first_uses_clock(s->first_uses, s->order, t->buffer[i])};
     }
     if (s->class_of[CLASS_EARLY] != UINT8_MAX)
-        lower_clocks(s, &s->class[s->class_of[CLASS_EARLY]]);
+        lower_clocks_of_class(s, &s->class[s->class_of[CLASS_EARLY]]);
 }
 
 /* Returns the op from which on every first use of class c is ordered after op f of `stream`. (If f is on the host, a
@@ -226,7 +226,7 @@ void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct ord
     collect_ranges(&s, memory);
     t->end_ops =
         heap_realloc(t->end_ops, (size_t)t->range_count * t->class_count, sizeof *t->end_ops);
-    sort_into_classes(&s);
+    sort_first_uses_into_classes(&s);
     find_end_ops(&s);
     live_ranges_fill_first_ends(t, order->first_op, order->op_count);
     t->live_bytes = max_live_bytes(t, s.freed_after);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* Returns the first row whose first use is `op` or a later op. */
-static uint32_t first_row_from(const struct live_ranges *t, uint32_t op)
+static uint32_t find_first_row_from(const struct live_ranges *t, uint32_t op)
 {
     uint32_t low = 0, high = t->range_count;
     while (low < high) {
@@ -20,7 +20,7 @@ static uint32_t first_row_from(const struct live_ranges *t, uint32_t op)
 static bool rows_correspond(const struct live_ranges *t, const struct repeats *r, uint32_t a,
                             uint32_t b, int32_t step)
 {
-    int32_t value = repeats_place_of(r, t->first_use[a]).iteration_value;
+    int32_t value = repeats_place_of(r, t->first_use[a]).value_of_iteration;
     if (t->class_of_range[a] != t->class_of_range[b] || t->bytes[a] != t->bytes[b] ||
         !repeats_correspond(r, t->first_use[a], value, t->first_use[b], step))
         return false;
@@ -39,8 +39,9 @@ static bool iterations_correspond_at_gap(const struct live_ranges *t, const stru
                                          const struct repeat_run *run)
 {
     uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
-    uint32_t a = first_row_from(t, begin), b = first_row_from(t, begin + run->ops_per_iteration),
-             c = first_row_from(t, begin + 2 * run->ops_per_iteration);
+    uint32_t a = find_first_row_from(t, begin),
+             b = find_first_row_from(t, begin + run->ops_per_iteration),
+             c = find_first_row_from(t, begin + 2 * run->ops_per_iteration);
     if (b - a != c - b)
         return false;
     for (uint32_t i = a; i < b; i++)
@@ -49,8 +50,8 @@ static bool iterations_correspond_at_gap(const struct live_ranges *t, const stru
     return true;
 }
 
-static void copy_row(struct live_ranges *to, const struct live_ranges *t, const struct repeats *r,
-                     struct repeat_row at)
+static void append_copied_row(struct live_ranges *to, const struct live_ranges *t,
+                              const struct repeats *r, struct repeat_row at)
 {
     uint32_t i = to->range_count++, first = t->first_use[at.row];
     to->buffer[i] = at.copy == 0 ? t->buffer[at.row] : IR_NONE;
@@ -78,7 +79,7 @@ bool live_ranges_expand_repeats(struct live_ranges *t, const struct repeats *r, 
     live_ranges_reserve(&whole, count + 1);
     whole.end_ops = heap_alloc((size_t)count * t->class_count + 1, sizeof *whole.end_ops);
     for (uint32_t i = 0; i < count; i++)
-        copy_row(&whole, t, r, row[i]);
+        append_copied_row(&whole, t, r, row[i]);
     live_ranges_fill_first_ends(&whole, repeats_whole_id(r, t->first_op),
                                 repeats_whole_op_count(r, role, t->op_count));
     live_ranges_release(t);

@@ -8,7 +8,7 @@
 
 /* ---- which live ranges conflict ---- */
 
-struct packing {
+struct size_packing {
     struct live_ranges *live_ranges;
     /* [range_count] for each live range, the first later one from which on all live ranges may reuse its bytes */
     uint32_t *occupied_until;
@@ -25,8 +25,8 @@ struct packing {
 
 /* Returns 1 + the last live range of a class whose first use is before op `end`; 0 if there is none. of_class: the live
  * ranges of the class, in order. */
-static uint32_t first_of_class_after(const struct live_ranges *t, const uint32_t *of_class,
-                                     uint32_t count, uint32_t end)
+static uint32_t end_of_class_before(const struct live_ranges *t, const uint32_t *of_class,
+                                    uint32_t count, uint32_t end)
 {
     uint32_t low = 0, high = count;
     while (low < high) {
@@ -39,7 +39,7 @@ static uint32_t first_of_class_after(const struct live_ranges *t, const uint32_t
     return low > 0 ? of_class[low - 1] + 1 : 0;
 }
 
-static void find_occupied_until(struct packing *p)
+static void find_occupied_until(struct size_packing *p)
 {
     const struct live_ranges *t = p->live_ranges;
     uint32_t *of_class = heap_alloc(t->range_count, sizeof *of_class);
@@ -51,7 +51,7 @@ static void find_occupied_until(struct packing *p)
             if (t->class_of_range[i] == c)
                 of_class[count++] = i;
         for (uint32_t i = 0; i < t->range_count; i++) {
-            uint32_t until = first_of_class_after(t, of_class, count, live_ranges_end_ops(t, i)[c]);
+            uint32_t until = end_of_class_before(t, of_class, count, live_ranges_end_ops(t, i)[c]);
             p->occupied_until[i] = until > p->occupied_until[i] ? until : p->occupied_until[i];
         }
     }
@@ -60,7 +60,7 @@ static void find_occupied_until(struct packing *p)
 
 /* Adds to p->block the bytes of the placed live ranges below `node` of the tree that conflict with live range i. The
  * node has `width` leaves, from live range `first` on. */
-static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32_t width,
+static void find_blocks(struct size_packing *p, uint32_t node, uint32_t first, uint32_t width,
                         uint32_t i)
 {
     const struct live_ranges *t = p->live_ranges;
@@ -79,7 +79,7 @@ static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32
 
 /* Returns the lowest offset at which `size` bytes lie between the blocks or above them: every block in the way moves
  * the offset to the block's end. */
-static uint64_t lowest_gap(const struct packing *p, uint64_t size)
+static uint64_t find_lowest_gap(const struct size_packing *p, uint64_t size)
 {
     uint64_t offset = 0, before = UINT64_MAX;
     while (offset != before) {
@@ -91,11 +91,11 @@ static uint64_t lowest_gap(const struct packing *p, uint64_t size)
     return offset;
 }
 
-static void place_range(struct packing *p, uint32_t i)
+static void place_live_range(struct size_packing *p, uint32_t i)
 {
     p->block_count = 0;
     find_blocks(p, 1, 0, p->leaf_count, i);
-    p->live_ranges->offset_bytes[i] = lowest_gap(p, p->live_ranges->bytes[i]);
+    p->live_ranges->offset_bytes[i] = find_lowest_gap(p, p->live_ranges->bytes[i]);
     for (uint32_t node = p->leaf_count + i;
          node > 0 && p->max_occupied_until[node] < p->occupied_until[i]; node /= 2)
         p->max_occupied_until[node] = p->occupied_until[i];
@@ -121,7 +121,7 @@ static int compare_weights(const void *a, const void *b)
 
 /* Places all live ranges in the order of falling weight, and those of equal weight in the order of first use. Returns
  * the end of the last byte; UINT64_MAX if this compared more than PACK_FIRST_COMPARISONS pairs. */
-static uint64_t pack_by_weight(struct packing *p, struct weighted_range *row)
+static uint64_t pack_by_weight(struct size_packing *p, struct weighted_range *row)
 {
     struct live_ranges *t = p->live_ranges;
     uint64_t top = 0;
@@ -130,7 +130,7 @@ static uint64_t pack_by_weight(struct packing *p, struct weighted_range *row)
     p->comparisons = 0;
     for (uint32_t k = 0; k < t->range_count && p->comparisons <= PACK_FIRST_COMPARISONS; k++) {
         uint32_t i = row[k].live_range;
-        place_range(p, i);
+        place_live_range(p, i);
         top = t->offset_bytes[i] + t->bytes[i] > top ? t->offset_bytes[i] + t->bytes[i] : top;
     }
     return p->comparisons > PACK_FIRST_COMPARISONS ? UINT64_MAX : top;
@@ -140,7 +140,7 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
 {
     if (t->range_count > PACK_BY_SIZE_MAX)
         return UINT64_MAX;
-    struct packing p = {.live_ranges = t, .leaf_count = 1};
+    struct size_packing p = {.live_ranges = t, .leaf_count = 1};
     while (p.leaf_count < t->range_count)
         p.leaf_count *= 2;
     p.occupied_until = heap_alloc(t->range_count, sizeof *p.occupied_until);

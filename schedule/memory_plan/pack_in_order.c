@@ -55,8 +55,8 @@ static void join_holes(struct hole_list *h, uint32_t now)
     h->placed_ranges = 0;
 }
 
-static inline bool may_take_hole(const struct live_ranges *t, const struct reusable_bytes *hole,
-                                 uint32_t i)
+static inline bool may_reuse_hole(const struct live_ranges *t, const struct reusable_bytes *hole,
+                                  uint32_t i)
 {
     return hole->reusable_from_op <= t->first_use[i] ||
            live_ranges_end_ops(t, hole->last_owner)[t->class_of_range[i]] <= t->first_use[i];
@@ -76,11 +76,11 @@ static struct free_run find_free_run(const struct hole_list *h, uint32_t i, enum
     struct free_run best = {h->untouched_from, h->untouched_from, h->count};
     for (size_t at = 0, end; at < h->count && least > enough; at = end) {
         end = at + 1;
-        if (!may_take_hole(h->t, &h->row[at], i))
+        if (!may_reuse_hole(h->t, &h->row[at], i))
             continue;
         struct free_run run = {h->row[at].begin, h->row[at].end, at};
-        for (;
-             end < h->count && h->row[end].begin == run.end && may_take_hole(h->t, &h->row[end], i);
+        for (; end < h->count && h->row[end].begin == run.end &&
+               may_reuse_hole(h->t, &h->row[end], i);
              end++)
             run.end = h->row[end].end;
         uint64_t bytes = run.end - run.begin;
@@ -91,7 +91,7 @@ static struct free_run find_free_run(const struct hole_list *h, uint32_t i, enum
     return best;
 }
 
-static void take_bytes(struct hole_list *h, uint64_t *offset, uint32_t i, enum pack_fit fit)
+static void place_in_free_run(struct hole_list *h, uint64_t *offset, uint32_t i, enum pack_fit fit)
 {
     struct free_run run = find_free_run(h, i, fit);
     uint64_t end = run.begin + h->t->bytes[i];
@@ -120,7 +120,7 @@ uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
         for (; now <= t->first_use[i]; now++)
             for (uint32_t k = head[now - t->first_op]; k != IR_NONE; k = next[k])
                 add_hole(&holes, k);
-        take_bytes(&holes, t->offset_bytes, i, fit);
+        place_in_free_run(&holes, t->offset_bytes, i, fit);
         if (t->first_end_op[i] == LIVE_RANGES_NEVER)
             continue;
         uint32_t *list = &head[t->first_end_op[i] - t->first_op];

@@ -63,7 +63,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
     struct first_uses own_first_uses = {0};
     struct live_ranges live_ranges = {0};
     uint64_t base[MEMORY_COUNT] = {0};
-    bool stands = true;
+    bool is_planned = true;
     place_persistent(ir, role, scope.memory_mask, base);
     if (role >= ir->role_count) { /* a schedule without ops may have buffers and no role */
         for (int m = 0; m < MEMORY_COUNT; m++)
@@ -77,19 +77,19 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
         order = &own_order;
         first_uses = &own_first_uses;
     }
-    for (int m = 0; m < MEMORY_COUNT && stands; m++) {
+    for (int m = 0; m < MEMORY_COUNT && is_planned; m++) {
         if (!(scope.memory_mask >> m & 1))
             continue;
         live_ranges_of(&live_ranges, ir, order, first_uses, (uint8_t)m);
-        stands = ir->repeats.copies_per_gap == 0 || live_ranges.range_count == 0 ||
-                 live_ranges_expand_repeats(&live_ranges, &ir->repeats, role);
-        if (stands)
+        is_planned = ir->repeats.copies_per_gap == 0 || live_ranges.range_count == 0 ||
+                     live_ranges_expand_repeats(&live_ranges, &ir->repeats, role);
+        if (is_planned)
             plan_one_memory(ir, &live_ranges, scope.is_tight, m, base[m], figures);
     }
     live_ranges_release(&live_ranges);
     first_uses_release(&own_first_uses);
     order_release(&own_order);
-    return stands;
+    return is_planned;
 }
 
 /* ---- roles, one after another ---- */

@@ -49,7 +49,7 @@ static const char *list_separator(const struct text *out)
 
 /* Returns the smallest number of tokens, at least `tokens`, such that none of `count` pieces of them is empty on any of
  * `ranks` tensor ranks. */
-static int64_t fewest_tokens_to_cut(int64_t tokens, int64_t ranks, uint32_t count)
+static int64_t min_tokens_to_cut(int64_t tokens, int64_t ranks, uint32_t count)
 {
     int64_t rows = (tokens + ranks - 1) / ranks;
     while (emit_piece_of_rows(rows, count, count - 1).rows == 0)
@@ -59,14 +59,13 @@ static int64_t fewest_tokens_to_cut(int64_t tokens, int64_t ranks, uint32_t coun
 
 /* Appends the condition that each stage that shares a subsequence gets at least one token for each tensor rank. It
  * names the first subsequence that does not meet it; nothing is appended if all do. */
-static void put_token_conditions(struct text *out, const struct choices *c)
+static void append_token_conditions(struct text *out, const struct choices *c)
 {
     for (uint32_t i = 0; i < c->subsequences; i++) {
         int64_t tokens = pipeline_tokens_before(c, i + 1) - pipeline_tokens_before(c, i),
                 would = tokens;
         for (uint32_t chunk = 0; chunk < c->pp; chunk++) {
-            int64_t cut =
-                fewest_tokens_to_cut(tokens, c->tp, multiplex_stages_of(c, chunk, i).count);
+            int64_t cut = min_tokens_to_cut(tokens, c->tp, multiplex_stages_of(c, chunk, i).count);
             would = cut > would ? cut : would;
         }
         if (would == tokens)
@@ -77,7 +76,7 @@ static void put_token_conditions(struct text *out, const struct choices *c)
     }
 }
 
-void multiplex_put_conditions(struct text *out, const struct choices *c, bool lengths)
+void multiplex_append_conditions(struct text *out, const struct choices *c, bool lengths)
 {
     if (c->subsequences < c->pp)
         text_printf(out, "--subsequences %u or more (as many as stages), not %u", c->pp,
@@ -93,7 +92,7 @@ void multiplex_put_conditions(struct text *out, const struct choices *c, bool le
         text_printf(out, "%s--weights replicated or zero1, not %s", list_separator(out),
                     weights_names[c->weights]);
     if (c->subsequences >= c->pp && lengths)
-        put_token_conditions(out, c);
+        append_token_conditions(out, c);
 }
 
 /* ---- the order of all stages together ---- */
@@ -102,9 +101,9 @@ void multiplex_put_conditions(struct text *out, const struct choices *c, bool le
  * in times of a subsequence on one stage. */
 struct greedy_state {
     const struct choices *c;
-    double *free_at;  /* [stages] the time at which each becomes free */
-    uint32_t *next;   /* [chunks] the next subsequence of each */
-    double *ended_at; /* (chunks, subsequences) the time at which each ended */
+    double *stage_free_at; /* [stages] the time at which each becomes free */
+    uint32_t *next;        /* [chunks] the next subsequence of each */
+    double *task_ended_at; /* (chunks, subsequences) the time at which each ended */
 };
 
 /* Returns the time at which the chunk's next subsequence can start; negative: the chunk has none left, or it must wait
@@ -115,11 +114,11 @@ static double earliest_start(const struct greedy_state *g, uint32_t chunk)
     if (s == n || (chunk > 0 && g->next[chunk - 1] <= s))
         return -1;
     struct stage_span share = multiplex_stages_of(g->c, chunk, s);
-    double start = s > 0 ? g->ended_at[chunk * n + s - 1] : 0;
-    if (chunk > 0 && g->ended_at[(chunk - 1) * n + s] > start)
-        start = g->ended_at[(chunk - 1) * n + s];
+    double start = s > 0 ? g->task_ended_at[chunk * n + s - 1] : 0;
+    if (chunk > 0 && g->task_ended_at[(chunk - 1) * n + s] > start)
+        start = g->task_ended_at[(chunk - 1) * n + s];
     for (uint32_t i = share.first_stage; i < share.first_stage + share.count; i++)
-        start = g->free_at[i] > start ? g->free_at[i] : start;
+        start = g->stage_free_at[i] > start ? g->stage_free_at[i] : start;
     return start;
 }
 
@@ -161,9 +160,9 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
 {
     uint32_t n = c->subsequences, all = c->pp * n;
     struct greedy_state g = {.c = c,
-                             .free_at = heap_zalloc(c->pp, sizeof(double)),
+                             .stage_free_at = heap_zalloc(c->pp, sizeof(double)),
                              .next = heap_zalloc(c->pp, sizeof(uint32_t)),
-                             .ended_at = heap_zalloc(all, sizeof(double))};
+                             .task_ended_at = heap_zalloc(all, sizeof(double))};
     for (uint32_t t = 0; t < all; t++) {
         uint32_t best = c->pp;
         double best_start = 0;
@@ -179,13 +178,13 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
         struct stage_span share = multiplex_stages_of(c, best, g.next[best]);
         double end = best_start + duration_of_last_piece(c, g.next[best], share);
         for (uint32_t i = share.first_stage; i < share.first_stage + share.count; i++)
-            g.free_at[i] = end;
-        g.ended_at[best * n + g.next[best]] = end;
+            g.stage_free_at[i] = end;
+        g.task_ended_at[best * n + g.next[best]] = end;
         task[t] = (struct chunk_task){best, g.next[best]++};
     }
-    free(g.free_at);
+    free(g.stage_free_at);
     free(g.next);
-    free(g.ended_at);
+    free(g.task_ended_at);
 }
 
 /* Adds the actions of a stage for a task. If the stage computes a part of the subsequence, that is its forward or
@@ -193,8 +192,8 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
  * also an exchange: in the forward of a subsequence that is not one of the last ones, its keys and values are sent
  * (ACTION_SEND_KV); in the backward of these subsequences and of the first of the last ones, gradients of keys and
  * values of earlier subsequences are summed at the owner (ACTION_RETURN_KV). */
-static void add_task(struct actions *actions, const struct choices *c, uint32_t stage,
-                     const struct chunk_task *t, uint32_t unit, bool forward)
+static void add_actions_of_task(struct actions *actions, const struct choices *c, uint32_t stage,
+                                const struct chunk_task *t, uint32_t unit, bool forward)
 {
     struct stage_span share = multiplex_stages_of(c, t->chunk, t->subsequence);
     bool takes_part = stage - share.first_stage < share.count;
@@ -218,7 +217,7 @@ void order_multiplexed(struct actions *actions, const struct choices *c, uint32_
     for (uint32_t micro = 0; micro < c->accumulation; micro++)
         for (uint32_t i = 0; i < 2 * all; i++) {
             const struct chunk_task *t = &task[i < all ? i : 2 * all - 1 - i];
-            add_task(actions, c, stage, t, micro * n + t->subsequence, i < all);
+            add_actions_of_task(actions, c, stage, t, micro * n + t->subsequence, i < all);
         }
     free(task);
 }

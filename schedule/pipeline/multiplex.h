@@ -33,7 +33,7 @@ bool multiplex_stage_takes_part(const struct choices *choices, uint32_t stage, u
 
 /* Appends the conditions for sharing subsequences that the choices do not meet; nothing if they meet all. lengths: the
  * lengths in `choices` are final, so conditions on them are checked, too. */
-void multiplex_put_conditions(struct text *out, const struct choices *choices, bool lengths);
+void multiplex_append_conditions(struct text *out, const struct choices *choices, bool lengths);
 
 /* The work of a pipeline on one subsequence in one chunk of layers. */
 struct chunk_task {

@@ -14,7 +14,7 @@ static uint32_t backward_unit(const struct choices *c, uint32_t j)
 static void add_forward_with_next(struct actions *a, uint32_t chunk, uint32_t unit)
 {
     actions_add(a, ACTION_FORWARD, chunk, unit);
-    a->action[a->count - 1].is_with_next = true;
+    a->action[a->count - 1].is_beside_next_action = true;
 }
 
 /* Adds the actions of a stage with all forwards before all backwards. With micro-batches as units that is GPipe (Huang
@@ -91,7 +91,7 @@ static void add_interleaved(struct actions *a, const struct choices *c, enum act
  * boundary between groups of pp units that lies between the two. The result is the largest such number of any
  * micro-batch. Seq1F1B (arXiv 2406.03488; thunlp/Seq1F1B, get_pp_rank_microbatches()) uses k - 1, which is right if k
  * divides pp, and too small otherwise. */
-static uint32_t warm_ups_for_last_subsequence(const struct choices *c)
+static uint32_t warm_up_units_for_last_subsequence(const struct choices *c)
 {
     uint32_t p = c->pp, k = c->subsequences, most = 0;
     for (uint32_t first = 0; first < pipeline_unit_count(c); first += k) {
@@ -110,7 +110,7 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
     const bool combines = c->expert_overlap != EXPERT_OVERLAP_NONE;
     uint32_t all = pipeline_unit_count(c) * c->virtual_stages;
     uint32_t warm = (c->pp - stage - 1) * 2 + (c->virtual_stages - 1) * c->pp;
-    warm = at_most(warm + warm_ups_for_last_subsequence(c) + (combines ? 1 : 0), all);
+    warm = at_most(warm + warm_up_units_for_last_subsequence(c) + (combines ? 1 : 0), all);
     if (c->subsequences == 1 &&
         c->accumulation == c->pp) /* all forwards first, as in Megatron-LM core 0.7 */
         warm = all;

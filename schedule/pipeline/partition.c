@@ -48,7 +48,7 @@ static double find_root(double (*function)(double, void *), void *context, doubl
     return at;
 }
 
-static double piece_excess_s(double end, void *context)
+static double piece_seconds_over_target(double end, void *context)
 {
     const struct partition_search *search = context;
     return search->p->seconds(search->p->context, search->begin, end) - search->target_s;
@@ -60,9 +60,9 @@ static double piece_end(const struct partition *p, double begin, double target_s
 {
     struct partition_search search = {p, begin, target_s};
     double all = (double)p->tokens;
-    if (piece_excess_s(all, &search) <= 0)
+    if (piece_seconds_over_target(all, &search) <= 0)
         return all;
-    return find_root(piece_excess_s, &search, begin, all);
+    return find_root(piece_seconds_over_target, &search, begin, all);
 }
 
 /* Returns by how many seconds the last piece takes longer than target_s if each piece before it takes target_s. */
@@ -76,7 +76,7 @@ static double last_piece_excess_s(double target_s, void *context)
     return (begin < all ? search->p->seconds(search->p->context, begin, all) : 0) - target_s;
 }
 
-static void lengths_by_time(const struct partition *p, int64_t *length)
+static void find_lengths_by_time(const struct partition *p, int64_t *length)
 {
     struct partition_search search = {.p = p};
     double all_s = p->seconds(p->context, 0, (double)p->tokens);
@@ -92,7 +92,7 @@ static void lengths_by_time(const struct partition *p, int64_t *length)
 
 /* ---- pieces by any rule ---- */
 
-static void lengths_by_formula(const struct partition *p, int64_t *length)
+static void find_lengths_by_formula(const struct partition *p, int64_t *length)
 {
     double begin = 0;
     for (int64_t i = 0; i < p->piece_count; i++) {
@@ -118,9 +118,9 @@ enum status partition_find_lengths(int64_t *length, const struct partition *p, s
     if (p->piece_count == 1)
         length[0] = p->tokens;
     else if (p->rule == PARTITION_TIME)
-        lengths_by_time(p, length);
+        find_lengths_by_time(p, length);
     else
-        lengths_by_formula(p, length);
+        find_lengths_by_formula(p, length);
     for (int64_t i = 0; i < p->piece_count; i++) {
         length[i] = length[i] / p->token_unit * p->token_unit;
         if (length[i] == 0)

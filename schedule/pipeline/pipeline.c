@@ -42,7 +42,7 @@ uint32_t pipeline_chunk_count(const struct choices *c)
     return c->pp * c->virtual_stages;
 }
 
-uint32_t pipeline_chunk_count_of_stage(const struct choices *c)
+uint32_t pipeline_chunks_of_one_stage(const struct choices *c)
 {
     return pipeline_of_choices(c)->is_multiplexed ? pipeline_chunk_count(c) : c->virtual_stages;
 }
@@ -93,7 +93,7 @@ uint32_t pipeline_head_layers(const struct choices *c)
  * get_block_compute_costs() divide it. A layer costs (4 heads x head_dim + 3 ffn) x hidden, the head vocabulary x
  * hidden. Chunk i of n ends with the first layer up to which all layers together cost more than (i + 1) / n of the
  * whole. Each chunk has at least one layer while layers are left, and the last chunk has all that are left. */
-static uint64_t end_by_cost(const struct choices *c, uint32_t chunk)
+static uint64_t chunk_end_by_cost(const struct choices *c, uint32_t chunk)
 {
     const struct transformer *m = c->model;
     const uint64_t layers = (uint64_t)m->layers, chunks = pipeline_chunk_count(c);
@@ -112,8 +112,8 @@ struct layer_range pipeline_layers_of_chunk(const struct choices *c, uint32_t ch
 {
     const uint64_t layers = (uint64_t)c->model->layers, chunks = pipeline_chunk_count(c);
     if (c->stage_layers == STAGE_LAYERS_COST)
-        return (struct layer_range){(uint32_t)(chunk == 0 ? 0 : end_by_cost(c, chunk - 1)),
-                                    (uint32_t)end_by_cost(c, chunk)};
+        return (struct layer_range){(uint32_t)(chunk == 0 ? 0 : chunk_end_by_cost(c, chunk - 1)),
+                                    (uint32_t)chunk_end_by_cost(c, chunk)};
     const uint64_t before = pipeline_embedding_layers(c), after = pipeline_head_layers(c);
     const uint64_t counted = before + layers + after;
     const uint64_t first = counted * chunk / chunks, end = counted * (chunk + 1) / chunks;

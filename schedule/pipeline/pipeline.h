@@ -36,7 +36,7 @@ struct action {
     uint8_t chunk; /* number of the chunk on its stage, 0 .. V - 1 */
     uint16_t unit;
     /* The next action, a backward of another unit, is emitted beside this forward (--expert-overlap). */
-    bool is_with_next;
+    bool is_beside_next_action;
 };
 
 struct actions {
@@ -79,7 +79,7 @@ uint32_t pipeline_unit_count(const struct choices *choices);
 uint32_t pipeline_chunk_count(const struct choices *choices); /* number of chunks of all stages */
 /* Returns the number of chunks of which a stage computes a part: all chunks if stages share subsequences, else those
  * that are placed on the stage. */
-uint32_t pipeline_chunk_count_of_stage(const struct choices *choices);
+uint32_t pipeline_chunks_of_one_stage(const struct choices *choices);
 /* pipeline_chunk_of_stage() returns the number, over all stages, of the v-th chunk of a stage.
  * pipeline_stage_of_chunk() returns the stage on which a chunk is placed. */
 uint32_t pipeline_chunk_of_stage(const struct choices *choices, uint32_t stage, uint32_t v);
@@ -99,8 +99,8 @@ bool pipeline_awaits_messages(const struct choices *choices);
 
 /* Fills ack_action[] for the actions of a stage; stages must not share subsequences. ack_action[i] is the stage's first
  * later action whose input proves that the message of action i has arrived: another stage made that input after it had
- * received the message. PIPELINE_NEVER: there is no such action, or action i sends nothing. */
-#define PIPELINE_NEVER UINT32_MAX
+ * received the message. PIPELINE_NO_ACTION: there is no such action, or action i sends nothing. */
+#define PIPELINE_NO_ACTION UINT32_MAX
 void pipeline_implicit_acks(const struct choices *choices, uint32_t stage,
                             const struct actions *actions, uint32_t *ack_action);
 

@@ -23,7 +23,7 @@ enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const
     return status;
 }
 
-uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event)
+uint16_t recorded_layer_of_event(const struct recorded_maker *m, uint32_t event)
 {
     const struct step_event *e = &m->recording->event[event];
     for (const char *at = m->recording->module[e->module]; *at != '\0';) {

@@ -27,7 +27,7 @@ void recorded_memory_open(struct recorded_maker *m)
     m->buffer = heap_alloc((size_t)count + 1, sizeof *m->buffer);
     m->first_writer = ir_new_empty_ids((size_t)count + 1);
     m->last_user = ir_new_empty_ids((size_t)count + 1);
-    m->by_first_writer = heap_alloc((size_t)count + 1, sizeof *m->by_first_writer);
+    m->storages_by_first_event = heap_alloc((size_t)count + 1, sizeof *m->storages_by_first_event);
     m->ops_before = heap_zalloc((size_t)m->recording->event_count + 1, sizeof *m->ops_before);
     for (uint32_t i = 0; i < count; i++) {
         m->buffer[i] = (buffer_id){IR_NONE};
@@ -35,7 +35,7 @@ void recorded_memory_open(struct recorded_maker *m)
     }
     qsort(start, count, sizeof *start, compare_first_events);
     for (uint32_t i = 0; i < count; i++)
-        m->by_first_writer[i] = start[i].storage;
+        m->storages_by_first_event[i] = start[i].storage;
     free(start);
 }
 
@@ -44,7 +44,7 @@ void recorded_memory_close(struct recorded_maker *m)
     free(m->buffer);
     free(m->first_writer);
     free(m->last_user);
-    free(m->by_first_writer);
+    free(m->storages_by_first_event);
     free(m->ops_before);
 }
 
@@ -78,7 +78,7 @@ static buffer_id add_buffer(struct recorded_maker *m, uint32_t storage, uint32_t
         .category = (uint8_t)roles[i].category,
         .flags = stays ? BUFFER_PERSISTENT : 0,
         .role = m->role,
-        .layer = s->first_event < 0 ? IR_NONE16 : recorded_layer(m, event),
+        .layer = s->first_event < 0 ? IR_NONE16 : recorded_layer_of_event(m, event),
         .binding = IR_NONE16,
         .dims = {1, {(int64_t)s->bytes}, 0},
     };
@@ -88,7 +88,8 @@ static buffer_id add_buffer(struct recorded_maker *m, uint32_t storage, uint32_t
     return ir_add_buffer(m->ir, &desc);
 }
 
-struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *wire)
+struct view recorded_make_wire_buffer(struct recorded_maker *m,
+                                      const struct recorded_make_wire_buffer *wire)
 {
     char name[64];
     struct buffer_desc desc = {
@@ -132,7 +133,7 @@ void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
     struct recorded_first_writes before = {.count = 0};
     with_op->count = 0;
     for (; m->written_storages < m->recording->storage_count; m->written_storages++) {
-        const uint32_t storage = m->by_first_writer[m->written_storages];
+        const uint32_t storage = m->storages_by_first_event[m->written_storages];
         const struct step_storage *s = &m->recording->storage[storage];
         if (s->first_event > (int64_t)number)
             break;
@@ -157,7 +158,7 @@ static void touch_storages(struct recorded_maker *m, uint32_t begin, uint32_t co
             m->last_user[m->recording->tensor[i].storage] = op;
 }
 
-void recorded_note_use(struct recorded_maker *m, uint32_t number, uint32_t op)
+void recorded_set_last_user(struct recorded_maker *m, uint32_t number, uint32_t op)
 {
     const struct step_event *event = &m->recording->event[number];
     touch_storages(m, event->in_begin, event->in_count, op);

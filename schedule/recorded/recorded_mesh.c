@@ -9,14 +9,15 @@
 
 /* A progression: `size` ranks that are `stride` apart. A group of ranks is a product of progressions, in ascending
  * order of their strides. */
-struct progression {
+struct rank_progression {
     int64_t stride, size;
 };
 
 enum { CUTS_MAX = 64 };
 
 /* Splits a group into progressions and returns their number; 0 if it has one rank or is no product of progressions. */
-static uint32_t split_group(const struct step_group *group, struct progression out[MESH_AXES_MAX])
+static uint32_t split_group(const struct step_group *group,
+                            struct rank_progression out[MESH_AXES_MAX])
 {
     uint32_t count = 0;
     for (int64_t done = 1; done < group->rank_count; count++) {
@@ -29,7 +30,7 @@ static uint32_t split_group(const struct step_group *group, struct progression o
             size++;
         if (size < 2 || group->rank_count % (done * size) != 0)
             return 0;
-        out[count] = (struct progression){stride, size};
+        out[count] = (struct rank_progression){stride, size};
         done *= size;
     }
     for (int64_t i = 0; i < group->rank_count; i++) {
@@ -56,7 +57,7 @@ struct axis_strides {
 static bool add_strides_of_group(struct axis_strides *cuts, const struct step_group *group,
                                  int64_t world)
 {
-    struct progression p[MESH_AXES_MAX];
+    struct rank_progression p[MESH_AXES_MAX];
     const uint32_t parts = split_group(group, p);
     if (parts == 0 && group->rank_count > 1)
         return false;
@@ -90,7 +91,7 @@ static struct step_group recorded_ranks(const struct recorded_maker *m)
     return ranks;
 }
 
-static enum status refuse_ranks(const struct recorded_maker *m, const struct step_group *ranks)
+static enum status refuse_rank_group(const struct recorded_maker *m, const struct step_group *ranks)
 {
     return diag_error(m->diag, (struct loc){.name = m->recordings[0].name}, STATUS_BAD_INPUT,
                       "ranks %lld, %lld, ... of the recordings are no group of a mesh of %u ranks "
@@ -118,7 +119,7 @@ static enum status find_axis_strides(const struct recorded_maker *m, struct axis
                     (long long)group->ranks[group->rank_count > 1 ? 1 : 0], world);
         }
     if (status == STATUS_OK && !add_strides_of_group(cuts, &ranks, world))
-        status = refuse_ranks(m, &ranks);
+        status = refuse_rank_group(m, &ranks);
     cuts->count = world == 1 ? 1 : cuts->count;
     free(ranks.ranks);
     return status;
@@ -128,7 +129,7 @@ static enum status find_axis_strides(const struct recorded_maker *m, struct axis
 static uint32_t axes_of_group(const struct mesh *mesh, const struct step_group *group,
                               struct axis_set axes[MESH_AXES_MAX])
 {
-    struct progression p[MESH_AXES_MAX];
+    struct rank_progression p[MESH_AXES_MAX];
     const uint32_t parts = split_group(group, p);
     int64_t apart = mesh_rank_count(mesh);
     uint32_t count = 0;

@@ -48,7 +48,8 @@ uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t number)
     enum { WITHIN = 64 }; /* messages of a batch are issued one after the other */
     const struct step_event *event = &m->recording->event[number];
     const uint32_t first = number < WITHIN ? 0 : number - WITHIN;
-    if (!recorded_is_message(event) || event->batch_number < 0 || recorded_between_stages(m, event))
+    if (!recorded_is_message(event) || event->batch_number < 0 ||
+        recorded_is_between_stages(m, event))
         return IR_NONE;
     const int64_t by = ring_distance_of(m, event);
     for (uint32_t i = first; by > 0 && i < m->recording->event_count && i < number + WITHIN; i++) {
@@ -73,7 +74,7 @@ static const struct step_recording *recording_of(const struct recorded_maker *m,
     return NULL;
 }
 
-bool recorded_between_stages(const struct recorded_maker *m, const struct step_event *event)
+bool recorded_is_between_stages(const struct recorded_maker *m, const struct step_event *event)
 {
     return event->group != UINT32_MAX && event->peer_rank != m->recording->rank &&
            recording_of(m, event->peer_rank) != NULL;
@@ -124,8 +125,8 @@ static uint32_t find_next_in_queue(const struct step_recording *r, uint32_t from
 
 /* Let `sender` be the rank of the current recording and `receiver` that of *to. Matches the sends to the receiver with
  * the receiver's receives from the sender, in one group. It is an error if one is left over, or if sizes differ. */
-static enum status match_queue(struct recorded_maker *m, const struct step_recording *to,
-                               uint32_t group)
+static enum status match_messages_of_pair(struct recorded_maker *m, const struct step_recording *to,
+                                          uint32_t group)
 {
     const struct step_recording *from = m->recording;
     const struct step_group *of = &from->group[group];
@@ -188,8 +189,8 @@ static enum status check_receives(struct recorded_maker *m, const struct step_re
     return STATUS_OK;
 }
 
-/* Does what match_queue() does for all groups of the two ranks. It is an error if the receiver receives in a group that
- * the sender does not have. */
+/* Does what match_messages_of_pair() does for all groups of the two ranks. It is an error if the receiver receives in a
+ * group that the sender does not have. */
 static enum status match_ranks(struct recorded_maker *m, const struct step_recording *to)
 {
     const struct step_recording *from = m->recording;
@@ -197,7 +198,7 @@ static enum status match_ranks(struct recorded_maker *m, const struct step_recor
     for (uint32_t g = 0; g < from->group_count && status == STATUS_OK; g++) {
         const struct step_group *group = &from->group[g];
         if (recorded_index_in(group, to->rank) >= 0 && !has_group(from, g, group))
-            status = match_queue(m, to, g);
+            status = match_messages_of_pair(m, to, g);
     }
     return status == STATUS_OK ? check_receives(m, to) : status;
 }
@@ -222,7 +223,7 @@ enum status recorded_message_work(const struct recorded_maker *m, uint32_t numbe
     const struct step_event *event = &m->recording->event[number];
     const bool sends = recorded_is_send(event);
     const int64_t bytes = llround(fmax(event->full_tensor_bytes, 1));
-    if (recorded_between_stages(m, event)) {
+    if (recorded_is_between_stages(m, event)) {
         const struct step_group *group = &m->recording->group[event->group];
         *work = (struct work){.kind = sends ? WORK_SEND : WORK_RECV};
         work->p2p.group = m->group_of_program[event->group];

@@ -22,14 +22,14 @@
 
 /* ---- streams ---- */
 
-static void add_clock(struct recorded_clock *to, const struct recorded_clock *from)
+static void raise_clock_to(struct recorded_clock *to, const struct recorded_clock *from)
 {
     for (int i = 0; i < IR_STREAMS_MAX; i++)
         if (from->op[i] > to->op[i])
             to->op[i] = from->op[i];
 }
 
-static void add_to_clock(struct recorded_maker *m, struct recorded_clock *clock, uint32_t op)
+static void add_op_to_clock(struct recorded_maker *m, struct recorded_clock *clock, uint32_t op)
 {
     const uint8_t stream = m->ir->op.stream[op];
     if (op + 1 > clock->op[stream])
@@ -75,9 +75,12 @@ static struct op_tags tags_of(const struct recorded_maker *m, uint32_t event)
                                      [STEP_RECOMPUTE] = PHASE_RECOMPUTE,
                                      [STEP_OPTIMIZER] = PHASE_OPTIMIZER};
     const struct step_event *e = &m->recording->event[event];
-    return (struct op_tags){
-        phases[e->phase], (uint8_t)region_of(m, e), recorded_layer(m, event), IR_NONE16, IR_NONE16,
-        IR_NONE16};
+    return (struct op_tags){phases[e->phase],
+                            (uint8_t)region_of(m, e),
+                            recorded_layer_of_event(m, event),
+                            IR_NONE16,
+                            IR_NONE16,
+                            IR_NONE16};
 }
 
 /* ---- ops ---- */
@@ -91,8 +94,8 @@ static uint32_t add_in_order(struct recorded_maker *m, uint32_t number, uint8_t 
         recorded_find_stream(m, m->recording->event[number].stream, UINT32_MAX);
     const uint32_t op = recorded_add_op(m, on, work, operands, tags_of(m, number), &stream->clock);
     stream->clock = (struct recorded_clock){{0}};
-    add_to_clock(m, &stream->clock, op);
-    recorded_note_use(m, number, op);
+    add_op_to_clock(m, &stream->clock, op);
+    recorded_set_last_user(m, number, op);
     return op;
 }
 
@@ -130,12 +133,12 @@ static void join_collective(struct recorded_maker *m, const struct step_event *e
     const struct step_tensor *x = recorded_read_tensor(m, event, 0);
     if (x == NULL || x->storage < 0 || m->streams->pending_collective[x->storage] == 0)
         return;
-    add_to_clock(m, &recorded_find_stream(m, event->stream, UINT32_MAX)->clock,
-                 m->streams->pending_collective[x->storage] - 1);
+    add_op_to_clock(m, &recorded_find_stream(m, event->stream, UINT32_MAX)->clock,
+                    m->streams->pending_collective[x->storage] - 1);
 }
 
 /* A collective or copy of the program: its work, and its stream in the schedule. */
-struct recorded_move {
+struct collective_or_copy {
     struct work work;
     uint8_t stream;
     bool is_queued; /* it is in the queue of its group, and its stream goes on */
@@ -160,12 +163,12 @@ static void wait_in_queue(struct recorded_maker *m, const struct step_event *eve
                           struct recorded_clock *clock)
 {
     struct program_stream *order =
-        queue_of_event(m, event, event->batch_number >= 0 ? QUEUE_BATCHES : QUEUE_WITH);
+        queue_of_event(m, event, event->batch_number >= 0 ? QUEUE_BATCHES : QUEUE_UNBATCHED);
     if (event->batch_number < 0 || order->batch != event->batch_number + 1) {
         order->clock_before = order->clock;
         order->batch = event->batch_number + 1;
     }
-    add_clock(clock, &order->clock_before);
+    raise_clock_to(clock, &order->clock_before);
 }
 
 static bool is_collective_or_copy(const struct recorded_maker *m, uint32_t number)
@@ -177,10 +180,11 @@ static bool is_collective_or_copy(const struct recorded_maker *m, uint32_t numbe
 
 /* Sets *move to the work and the stream of event `number`, a collective or a copy. Copies, barriers and the synchronous
  * collectives of c10d run in their stream; other collectives are queued. */
-static enum status read_move(struct recorded_maker *m, uint32_t number, struct recorded_move *move)
+static enum status read_collective_or_copy(struct recorded_maker *m, uint32_t number,
+                                           struct collective_or_copy *move)
 {
     const struct step_event *event = &m->recording->event[number];
-    *move = (struct recorded_move){.is_queued = false};
+    *move = (struct collective_or_copy){.is_queued = false};
     if (event->kind == STEP_COPY) {
         const enum work_kind kind = copy_kind_of(m, event);
         move->work = (struct work){.kind = (uint8_t)kind,
@@ -208,14 +212,14 @@ static enum status read_move(struct recorded_maker *m, uint32_t number, struct r
 }
 
 /* Returns the operands of a move, and makes their buffers. view[]: memory for the views to which the result points. */
-static struct recorded_operands operands_of_move(struct recorded_maker *m, uint32_t number,
-                                                 const struct recorded_move *move,
-                                                 struct view view[2])
+static struct recorded_operands
+operands_of_collective_or_copy(struct recorded_maker *m, uint32_t number,
+                               const struct collective_or_copy *move, struct view view[2])
 {
     const struct work *work = &move->work;
     const enum work_kind kind = (enum work_kind)work->kind;
     const bool up = kind == WORK_H2D, down = kind == WORK_D2H;
-    struct recorded_wire wire = {
+    struct recorded_make_wire_buffer wire = {
         .stem = up ? "host" : "sent",
         .bytes = (uint64_t)work_payload_bytes(work),
         .stream = move->stream,
@@ -229,10 +233,10 @@ static struct recorded_operands operands_of_move(struct recorded_maker *m, uint3
         return (struct recorded_operands){0};
     if (kind == WORK_RECV) {
         wire.stem = "received";
-        view[0] = recorded_wire(m, &wire);
+        view[0] = recorded_make_wire_buffer(m, &wire);
         return (struct recorded_operands){NULL, &view[0], 0, 1};
     }
-    view[0] = recorded_wire(m, &wire);
+    view[0] = recorded_make_wire_buffer(m, &wire);
     if (kind == WORK_SEND)
         return (struct recorded_operands){&view[0], NULL, 1, 0};
     wire.stem = down ? "host" : "received";
@@ -242,23 +246,24 @@ static struct recorded_operands operands_of_move(struct recorded_maker *m, uint3
         wire.bytes *= m->recording->group[m->recording->event[number].group].rank_count;
     if (kind == WORK_REDUCE_SCATTER)
         wire.bytes /= m->recording->group[m->recording->event[number].group].rank_count;
-    view[1] = recorded_wire(m, &wire);
+    view[1] = recorded_make_wire_buffer(m, &wire);
     return (struct recorded_operands){&view[0], &view[1], 1, 1};
 }
 
 /* Makes the buffers for the bytes that collectives and copies move. For each buffer that one of them reads, adds an op
  * without cost that writes it before all other ops; buffers on the host, from which copies read, need none. */
-static enum status add_wires(struct recorded_maker *m)
+static enum status add_wire_buffers(struct recorded_maker *m)
 {
     enum status status = STATUS_OK;
-    struct recorded_move move;
+    struct collective_or_copy move;
     struct view view[2];
     for (uint32_t i = 0; i < m->recording->event_count && status == STATUS_OK; i++) {
         if (!is_collective_or_copy(m, i))
             continue;
         const uint32_t before = m->ir->buffer.count;
-        status = read_move(m, i, &move);
-        if (status != STATUS_OK || operands_of_move(m, i, &move, view).read_count == 0)
+        status = read_collective_or_copy(m, i, &move);
+        if (status != STATUS_OK ||
+            operands_of_collective_or_copy(m, i, &move, view).read_count == 0)
             continue;
         if (view[0].buffer.i >= before && move.work.kind != WORK_H2D) {
             const struct recorded_first_writes first_writes = {.view = {view[0]}, .count = 1};
@@ -270,11 +275,11 @@ static enum status add_wires(struct recorded_maker *m)
 
 /* Adds the op of a collective or a copy. A send and a receive that together are one shift get one op, which is added
  * for the earlier event. */
-static enum status add_move(struct recorded_maker *m, uint32_t number)
+static enum status add_collective_or_copy(struct recorded_maker *m, uint32_t number)
 {
     const struct step_event *event = &m->recording->event[number];
     struct recorded_first_writes none;
-    struct recorded_move move;
+    struct collective_or_copy move;
     struct view view[2];
     recorded_make_first_buffers(m, number, &none, 0);
     const uint32_t partner = recorded_ring_partner(m, number);
@@ -282,29 +287,31 @@ static enum status add_move(struct recorded_maker *m, uint32_t number)
         m->streams->collective_of_event[number] = m->streams->collective_of_event[partner];
         return STATUS_OK;
     }
-    enum status status = read_move(m, number, &move);
+    enum status status = read_collective_or_copy(m, number, &move);
     if (status != STATUS_OK)
         return status;
-    const struct recorded_operands operands = operands_of_move(m, number, &move, view);
+    const struct recorded_operands operands =
+        operands_of_collective_or_copy(m, number, &move, view);
     struct recorded_clock clock = recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
     if (m->streams->last_source_write > 0)
-        add_to_clock(m, &clock, m->streams->last_source_write - 1);
+        add_op_to_clock(m, &clock, m->streams->last_source_write - 1);
     const bool queued = is_message_of_stages(&move.work);
     if (queued)
         wait_in_queue(m, event, &clock);
     const uint32_t op =
         recorded_add_op(m, move.stream, &move.work, operands, tags_of(m, number), &clock);
-    recorded_note_use(m, number, op);
+    recorded_set_last_user(m, number, op);
     m->streams->collective_of_event[number] = op + 1;
     if (queued)
-        add_to_clock(
+        add_op_to_clock(
             m,
-            &queue_of_event(m, event, event->batch_number >= 0 ? QUEUE_BATCHES : QUEUE_WITH)->clock,
+            &queue_of_event(m, event, event->batch_number >= 0 ? QUEUE_BATCHES : QUEUE_UNBATCHED)
+                 ->clock,
             op);
     if (!move.is_queued) {
         struct recorded_clock *own = &recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
         *own = (struct recorded_clock){{0}};
-        add_to_clock(m, own, op);
+        add_op_to_clock(m, own, op);
         return STATUS_OK;
     }
     for (uint32_t i = 0; i < event->out_count; i++)
@@ -335,7 +342,8 @@ static enum status add_kernel(struct recorded_maker *m, uint32_t number)
 
 /* ---- what orders streams ---- */
 
-static const struct recorded_mark *find_mark(const struct recorded_streams *s, int64_t event)
+static const struct recorded_mark *find_recorded_event(const struct recorded_streams *s,
+                                                       int64_t event)
 {
     for (uint32_t i = s->mark_count; i-- > 0;)
         if (s->mark[i].event == event)
@@ -347,7 +355,7 @@ static void add_record(struct recorded_maker *m, const struct step_event *event)
 {
     struct recorded_streams *s = m->streams;
     const struct recorded_clock clock = recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
-    struct recorded_mark *mark = (struct recorded_mark *)find_mark(s, event->cuda_event);
+    struct recorded_mark *mark = (struct recorded_mark *)find_recorded_event(s, event->cuda_event);
     if (mark == NULL) {
         s->mark = heap_grow(s->mark, &s->mark_capacity, (size_t)s->mark_count + 1, sizeof *s->mark);
         mark = &s->mark[s->mark_count++];
@@ -376,7 +384,7 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
     struct recorded_first_writes none;
     const struct recorded_mark *mark;
     if (is_collective_or_copy(m, number))
-        return add_move(m, number);
+        return add_collective_or_copy(m, number);
     if (event->kind < STEP_RECORD && event->kind != STEP_COLLECTIVE)
         return add_kernel(m, number);
     recorded_make_first_buffers(m, number, &none, 0);
@@ -389,16 +397,16 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
         add_record(m, event);
         return STATUS_OK;
     case STEP_WAIT: /* of an event that was recorded before the step: there is nothing to wait for */
-        mark = find_mark(m->streams, event->cuda_event);
+        mark = find_recorded_event(m->streams, event->cuda_event);
         if (mark != NULL)
-            add_clock(clock, &mark->clock);
+            raise_clock_to(clock, &mark->clock);
         return STATUS_OK;
     case STEP_WORK_WAIT:
         if (event->awaited_event >= 0 && m->streams->collective_of_event[event->awaited_event] > 0)
-            add_to_clock(m, clock, m->streams->collective_of_event[event->awaited_event] - 1);
+            add_op_to_clock(m, clock, m->streams->collective_of_event[event->awaited_event] - 1);
         return STATUS_OK;
     default: /* STEP_HOST_WAIT and STEP_ITEM */
-        mark = event->cuda_event >= 0 ? find_mark(m->streams, event->cuda_event) : NULL;
+        mark = event->cuda_event >= 0 ? find_recorded_event(m->streams, event->cuda_event) : NULL;
         return add_host_wait(m, number, mark != NULL ? &mark->clock : clock);
     }
 }
@@ -434,7 +442,7 @@ static enum status make_role(struct recorded_maker *m)
     recorded_memory_open(m);
     recorded_add_groups(m);
     recorded_add_role(m);
-    enum status status = add_wires(m);
+    enum status status = add_wire_buffers(m);
     if (status == STATUS_OK)
         status = add_all(m);
     if (status == STATUS_OK)
@@ -450,7 +458,7 @@ static enum status make_role(struct recorded_maker *m)
 }
 
 enum status recorded_make(struct ir *ir, const struct step_recording *recording, uint32_t count,
-                          uint32_t **event_of, struct diag *diag)
+                          uint32_t **event_of_op, struct diag *diag)
 {
     struct recorded_maker m = {
         .ir = ir, .recordings = recording, .recording_count = count, .diag = diag};
@@ -461,9 +469,9 @@ enum status recorded_make(struct ir *ir, const struct step_recording *recording,
         m.recording = &recording[i];
         status = make_role(&m);
     }
-    if (event_of != NULL)
-        *event_of = m.event_of;
+    if (event_of_op != NULL)
+        *event_of_op = m.event_of_op;
     else
-        free(m.event_of);
+        free(m.event_of_op);
     return status;
 }

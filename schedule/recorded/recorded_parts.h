@@ -16,8 +16,8 @@ struct recorded_maker {
     uint16_t role;
     uint16_t *group_of_program; /* [groups] the group of the schedule */
 
-    uint32_t event;     /* the event whose op is added; IR_NONE: none */
-    uint32_t *event_of; /* by op: its event */
+    uint32_t event;        /* the event whose op is added; IR_NONE: none */
+    uint32_t *event_of_op; /* by op: its event */
     size_t event_capacity;
     struct recorded_streams *streams; /* recorded_streams.h */
 
@@ -25,9 +25,10 @@ struct recorded_maker {
     buffer_id *buffer;      /* [storages] IR_NONE: the storage has no buffer yet, or no bytes */
     uint32_t *first_writer; /* [storages] the op that writes it first; IR_NONE: none yet */
     uint32_t *last_user;    /* [storages] the last op of the events that name it; IR_NONE: none */
-    uint32_t *by_first_writer; /* [storages] storages in the order of their first events */
-    uint32_t written_storages; /* rows of by_first_writer whose storages have been written */
-    uint32_t *ops_before;      /* [events + 1] ops that were added before each event */
+    uint32_t *storages_by_first_event; /* [storages] storages in the order of their first events */
+    /* rows of storages_by_first_event whose storages have been written */
+    uint32_t written_storages;
+    uint32_t *ops_before; /* [events + 1] ops that were added before each event */
 };
 
 /* Adds an error about an event: "step.json.gz: error: event 12 (mm): ...". */
@@ -46,7 +47,7 @@ struct recorded_first_writes {
 uint32_t recorded_add_first_write(struct recorded_maker *m,
                                   const struct recorded_first_writes *first_writes);
 /* Returns the layer of an event: the first number in the path of its module; IR_NONE16: there is none. */
-uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event);
+uint16_t recorded_layer_of_event(const struct recorded_maker *m, uint32_t event);
 
 /* ---- memory ---- */
 void recorded_memory_open(struct recorded_maker *m);
@@ -60,19 +61,20 @@ void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
 void recorded_set_first_writer(struct recorded_maker *m,
                                const struct recorded_first_writes *first_writes, uint32_t op);
 /* Records `op` as the last op so far that uses the storages which an event names. */
-void recorded_note_use(struct recorded_maker *m, uint32_t number, uint32_t op);
+void recorded_set_last_user(struct recorded_maker *m, uint32_t number, uint32_t op);
 /* Sets the free sets of all storages except those that exist during the whole step. One that the recording does not
  * free is free after the last op. */
 void recorded_set_free_sets(struct recorded_maker *m);
 /* A buffer for the bytes that a collective or a copy moves on one stream of the schedule. In the program these bytes
  * are part of storages, so the buffer takes no memory of its own. */
-struct recorded_wire {
+struct recorded_make_wire_buffer {
     const char *stem;
     uint64_t bytes;
     uint8_t stream, memory, dtype, category;
 };
 /* Returns a view of the whole buffer of a wire. Makes the buffer if there is none yet. */
-struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *wire);
+struct view recorded_make_wire_buffer(struct recorded_maker *m,
+                                      const struct recorded_make_wire_buffer *wire);
 
 /* Lays the ranks on a mesh. Every group of all recordings must consist of whole axes of this mesh, and so must the
  * ranks that were recorded; otherwise it is an error. */
@@ -88,7 +90,7 @@ void recorded_add_role(struct recorded_maker *m);
 bool recorded_is_message(const struct step_event *event);
 bool recorded_is_send(const struct step_event *event);
 /* True if a message is between two recorded ranks, so that it is a send or a receive of the schedule. */
-bool recorded_between_stages(const struct recorded_maker *m, const struct step_event *event);
+bool recorded_is_between_stages(const struct recorded_maker *m, const struct step_event *event);
 /* Returns the index of a global rank in a group; -1: it is no member. */
 int64_t recorded_index_in(const struct step_group *group, int64_t rank);
 /* Checks that the recordings are of different ranks of one world, and that each send to a recorded rank has a receive

@@ -58,9 +58,9 @@ uint32_t recorded_add_op(struct recorded_maker *m, uint8_t stream, const struct 
         wait[waits++] = (op_id){clock->op[i] - 1};
         waited->op[i] = clock->op[i];
     }
-    m->event_of = heap_grow(m->event_of, &m->event_capacity, (size_t)m->ir->op.count + 1,
-                            sizeof *m->event_of);
-    m->event_of[m->ir->op.count] = m->event;
+    m->event_of_op = heap_grow(m->event_of_op, &m->event_capacity, (size_t)m->ir->op.count + 1,
+                               sizeof *m->event_of_op);
+    m->event_of_op[m->ir->op.count] = m->event;
     return ir_add_op(m->ir, &(struct op_desc){.work = *work,
                                               .stream = stream,
                                               .read_count = operands.read_count,

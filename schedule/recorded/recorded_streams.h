@@ -31,7 +31,7 @@ struct program_stream {
 enum message_queue_kind {
     QUEUE_SENDS = 1, /* messages that are sent to one rank */
     QUEUE_RECEIVES,  /* messages that are received from one rank */
-    QUEUE_WITH,      /* messages to and from one rank that are in no batch */
+    QUEUE_UNBATCHED, /* messages to and from one rank that are in no batch */
     QUEUE_BATCHES,   /* messages that are in batches, of all ranks of a group */
     QUEUES
 };
@@ -55,7 +55,7 @@ struct recorded_streams {
      * none */
     uint32_t *pending_collective;
     uint32_t *collective_of_event; /* [events] 1 + the collective of the event; 0: none */
-    uint32_t last_source_write;    /* 1 + the last op that add_wires() added; 0: none */
+    uint32_t last_source_write;    /* 1 + the last op that add_wire_buffers() added; 0: none */
     int16_t host_stream;           /* the stream on which the host waits for events; -1: none yet */
 };
 

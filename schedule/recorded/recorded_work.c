@@ -38,7 +38,7 @@ static double count_elements(const struct step_tensor *t)
 }
 
 /* Returns the size of dimension i, counted from the innermost, which is 0. */
-static int64_t size_from_end(const struct step_tensor *t, uint32_t i)
+static int64_t dimension_from_end(const struct step_tensor *t, uint32_t i)
 {
     return t->size[t->dim_count - 1 - i];
 }
@@ -68,14 +68,14 @@ static enum status product_work(const struct recorded_maker *m, uint32_t number,
     work->opaque.as = OPAQUE_MATMUL;
     work->opaque.dtype = dtype_of(a);
     work->opaque.out_dtype = dtype_of(y);
-    work->opaque.n = size_from_end(y, 0);
-    work->opaque.k = size_from_end(a, 0);
+    work->opaque.n = dimension_from_end(y, 0);
+    work->opaque.k = dimension_from_end(a, 0);
     work->opaque.m =
         (int64_t)(count_elements(y) / (double)(work->opaque.n > 0 ? work->opaque.n : 1));
     if (groups && y->dim_count == 3 &&
         a->dim_count == 2) { /* gradients of the experts' weights: a (m, tokens) */
         work->opaque.as = OPAQUE_MATMUL_TN;
-        work->opaque.m = size_from_end(y, 1);
+        work->opaque.m = dimension_from_end(y, 1);
         work->opaque.groups = y->size[0];
     } else if (groups && b->dim_count == 3)
         work->opaque.groups = b->size[0];
@@ -86,10 +86,10 @@ static enum status product_work(const struct recorded_maker *m, uint32_t number,
     if (name_has(event, "_scaled")) { /* how the scales lie follows from their number */
         const struct step_tensor *scale = recorded_read_tensor(m, event, 2);
         const double count = scale != NULL ? count_elements(scale) : 1;
-        work->opaque.scaling = count <= 1                             ? SCALING_TENSOR
-                               : scale->dtype == STEP_OTHER           ? SCALING_MX
-                               : count == (double)size_from_end(a, 1) ? SCALING_ROW
-                                                                      : SCALING_BLOCK;
+        work->opaque.scaling = count <= 1                                  ? SCALING_TENSOR
+                               : scale->dtype == STEP_OTHER                ? SCALING_MX
+                               : count == (double)dimension_from_end(a, 1) ? SCALING_ROW
+                                                                           : SCALING_BLOCK;
     }
     if (work->opaque.m < 1 || work->opaque.n < 1 || work->opaque.k < 1)
         /* a product without elements launches no kernel */
@@ -161,7 +161,7 @@ static enum status attention_work_of_event(const struct recorded_maker *m, uint3
 
 /* ---- what memory limits ---- */
 
-static bool moves_strided(const struct recorded_maker *m, const struct step_event *event)
+static bool copies_strided_elements(const struct recorded_maker *m, const struct step_event *event)
 {
     for (uint32_t i = 0; i < event->in_count; i++)
         if (m->recording->tensor[event->in_begin + i].is_strided)
@@ -184,7 +184,7 @@ static enum opaque_cost memory_class_of(const struct recorded_maker *m,
                    ? OPAQUE_SCATTER
                    : OPAQUE_GATHER;
     case STEP_COPY:
-        return moves_strided(m, event) ? OPAQUE_PERMUTE : OPAQUE_STREAM;
+        return copies_strided_elements(m, event) ? OPAQUE_PERMUTE : OPAQUE_STREAM;
     default:
         return OPAQUE_STREAM;
     }
@@ -229,7 +229,7 @@ static double elements_touched_singly(const struct recorded_maker *m,
 
 /* Returns the number of elements that a kernel processes more slowly than memory moves them, multiplied by the number
  * of its passes over them (docs/costs.md); 0: memory limits the kernel. */
-static double slow_elements(const struct recorded_maker *m, const struct step_event *event)
+static double slow_element_passes(const struct recorded_maker *m, const struct step_event *event)
 {
     enum { ROW_KEPT_BYTES = 48 << 10 }; /* of a row of a softmax: the shared memory of a block */
     const struct step_tensor *x = recorded_read_tensor(m, event, 0),
@@ -237,10 +237,10 @@ static double slow_elements(const struct recorded_maker *m, const struct step_ev
     if (event->kind == STEP_ELEMENTWISE)
         return elements_touched_singly(m, event);
     if (event->kind == STEP_COPY && name_is(event, "cat") && y != NULL)
-        return moves_strided(m, event) ? count_elements(y) : 0;
+        return copies_strided_elements(m, event) ? count_elements(y) : 0;
     if (event->kind == STEP_REDUCTION && name_has(event, "_softmax") && x != NULL &&
         x->dim_count > 0 &&
-        (double)size_from_end(x, 0) * (double)dtype_bytes(dtype_of(x)) > ROW_KEPT_BYTES)
+        (double)dimension_from_end(x, 0) * (double)dtype_bytes(dtype_of(x)) > ROW_KEPT_BYTES)
         return count_elements(x) * (name_has(event, "backward") ? 1.15 : 1);
     return 0;
 }
@@ -256,7 +256,7 @@ enum status recorded_operator_work(const struct recorded_maker *m, uint32_t numb
         return attention_work_of_event(m, number, work);
     work->opaque.bytes = llround(event->read_bytes + event->written_bytes);
     work->opaque.as = memory_class_of(m, event);
-    work->opaque.slow = llround(slow_elements(m, event));
+    work->opaque.slow = llround(slow_element_passes(m, event));
     if (event->kind == STEP_CONVOLUTION)
         convolution_work(m, event, work);
     return STATUS_OK;

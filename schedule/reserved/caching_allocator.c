@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define NONE UINT32_MAX
+#define NO_ROW UINT32_MAX
 
 /* Constants of c10/cuda/CUDACachingAllocator.cpp, in the order kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer,
  * kMinLargeAlloc, kRoundLarge. */
@@ -37,7 +37,7 @@ uint64_t caching_segment_bytes(uint64_t rounded)
     return round_up(rounded, ROUND_LARGE);
 }
 
-static uint32_t new_row(struct caching_allocator *a)
+static uint32_t take_unused_row(struct caching_allocator *a)
 {
     if (a->spare_row > 0) {
         uint32_t row = a->spare_row - 1;
@@ -48,7 +48,7 @@ static uint32_t new_row(struct caching_allocator *a)
     return a->count++;
 }
 
-static void drop_row(struct caching_allocator *a, uint32_t row)
+static void release_row(struct caching_allocator *a, uint32_t row)
 {
     a->block[row] = (struct caching_block){.block_after = a->spare_row};
     a->spare_row = row + 1;
@@ -106,14 +106,14 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
 }
 
 /* Removes the smallest free block that is large enough, of several the one with the lowest address, and returns it;
- * NONE if there is none. */
-static uint32_t take_free(struct caching_allocator *a, int pool, uint64_t rounded)
+ * NO_ROW if there is none. */
+static uint32_t take_smallest_free_block(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     struct caching_free *list = &a->free[pool];
     /* number of blocks that are large enough */
     uint32_t enough = find_free_position(a, list, rounded - 1, UINT64_MAX);
     if (enough == 0)
-        return NONE;
+        return NO_ROW;
     uint32_t row = list->row[enough - 1];
     remove_free_at(list, enough - 1);
     return row;
@@ -128,14 +128,14 @@ static void release_unused_segments(struct caching_allocator *a)
         for (uint32_t i = 0; i < list->count; i++) {
             uint32_t row = list->row[i];
             const struct caching_block *b = &a->block[row];
-            if (b->block_before != NONE ||
-                b->block_after != NONE) { /* the block is only a part of a segment */
+            if (b->block_before != NO_ROW ||
+                b->block_after != NO_ROW) { /* the block is only a part of a segment */
                 list->row[kept++] = row;
                 continue;
             }
             a->reserved_bytes -= b->size;
             a->released_bytes += b->size;
-            drop_row(a, row);
+            release_row(a, row);
         }
         list->count = kept;
     }
@@ -156,7 +156,7 @@ static int pool_of(enum caching_stream stream, uint64_t rounded)
     return 2 * (int)stream + (rounded > SMALL_SIZE);
 }
 
-static bool is_small(int pool)
+static bool is_small_pool(int pool)
 {
     return pool % 2 == 0;
 }
@@ -177,20 +177,20 @@ static void add_reserved(struct caching_allocator *a, uint64_t bytes)
     a->reserved_bytes += bytes;
 }
 
-/* Adds a block of a pool between two neighbours in its segment, either of which may be NONE. The block is in no list
+/* Adds a block of a pool between two neighbours in its segment, either of which may be NO_ROW. The block is in no list
  * yet. */
 static uint32_t add_block(struct caching_allocator *a, int pool, uint64_t address, uint64_t size,
                           uint32_t before, uint32_t after)
 {
-    uint32_t row = new_row(a);
+    uint32_t row = take_unused_row(a);
     a->block[row] = (struct caching_block){.address = address,
                                            .size = size,
                                            .block_before = before,
                                            .block_after = after,
                                            .pool = (uint8_t)pool};
-    if (before != NONE)
+    if (before != NO_ROW)
         a->block[before].block_after = row;
-    if (after != NONE)
+    if (after != NO_ROW)
         a->block[after].block_before = row;
     return row;
 }
@@ -200,7 +200,7 @@ static uint32_t new_block(struct caching_allocator *a, int pool, uint64_t bytes,
 {
     uint64_t address = a->next_address[pool];
     a->next_address[pool] += bytes;
-    return add_block(a, pool, address, bytes, before, NONE);
+    return add_block(a, pool, address, bytes, before, NO_ROW);
 }
 
 static uint32_t new_segment(struct caching_allocator *a, int pool, uint64_t rounded)
@@ -209,16 +209,16 @@ static uint32_t new_segment(struct caching_allocator *a, int pool, uint64_t roun
     if (would_exceed_limit(a, size))
         release_unused_segments(a);
     add_reserved(a, size);
-    return new_block(a, pool, size, NONE);
+    return new_block(a, pool, size, NO_ROW);
 }
 
 static uint64_t page_bytes_of(int pool)
 {
-    return is_small(pool) ? SMALL_BUFFER : LARGE_BUFFER;
+    return is_small_pool(pool) ? SMALL_BUFFER : LARGE_BUFFER;
 }
 
 /* Cuts a block off after `size` bytes and returns the rest, as a block that is in no list. */
-static uint32_t cut_block(struct caching_allocator *a, uint32_t row, uint64_t size)
+static uint32_t split_off_rest(struct caching_allocator *a, uint32_t row, uint64_t size)
 {
     struct caching_block b = a->block[row];
     uint32_t rest = add_block(a, b.pool, b.address + size, b.size - size, row, b.block_after);
@@ -238,19 +238,19 @@ static void release_free_pages(struct caching_allocator *a, uint32_t row)
     if (begin >= end)
         return;
     remove_free(a, row);
-    uint32_t pages = b.address < begin ? cut_block(a, row, begin - b.address) : row;
-    uint32_t tail = end < b.address + b.size ? cut_block(a, pages, end - begin) : NONE;
+    uint32_t pages = b.address < begin ? split_off_rest(a, row, begin - b.address) : row;
+    uint32_t tail = end < b.address + b.size ? split_off_rest(a, pages, end - begin) : NO_ROW;
     uint32_t before = a->block[pages].block_before, after = a->block[pages].block_after;
-    if (before != NONE)
-        a->block[before].block_after = NONE;
-    if (after != NONE)
-        a->block[after].block_before = NONE;
+    if (before != NO_ROW)
+        a->block[before].block_after = NO_ROW;
+    if (after != NO_ROW)
+        a->block[after].block_before = NO_ROW;
     if (a->end_block[b.pool] == pages + 1)
         a->end_block[b.pool] = 0;
-    drop_row(a, pages);
+    release_row(a, pages);
     if (pages != row)
         add_free(a, row);
-    if (tail != NONE)
+    if (tail != NO_ROW)
         add_free(a, tail);
     a->reserved_bytes -= end - begin;
     a->released_bytes += end - begin;
@@ -269,8 +269,8 @@ static void release_all_free_pages(struct caching_allocator *a)
 static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     for (bool tried = false;; tried = true) {
-        uint32_t last = a->end_block[pool] > 0 ? a->end_block[pool] - 1 : NONE;
-        bool extends = last != NONE && !a->block[last].is_used;
+        uint32_t last = a->end_block[pool] > 0 ? a->end_block[pool] - 1 : NO_ROW;
+        bool extends = last != NO_ROW && !a->block[last].is_used;
         uint64_t bytes =
             round_up(rounded - (extends ? a->block[last].size : 0), page_bytes_of(pool));
         if (would_exceed_limit(a, bytes) && !tried) {
@@ -294,8 +294,8 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
 static void split_block(struct caching_allocator *a, uint32_t row, uint64_t rounded)
 {
     uint64_t rest = a->block[row].size - rounded;
-    if (is_small(a->block[row].pool) ? rest >= MIN_BLOCK : rest > SMALL_SIZE)
-        add_free(a, cut_block(a, row, rounded));
+    if (is_small_pool(a->block[row].pool) ? rest >= MIN_BLOCK : rest > SMALL_SIZE)
+        add_free(a, split_off_rest(a, row, rounded));
 }
 
 uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
@@ -307,8 +307,8 @@ uint32_t caching_alloc_on(struct caching_allocator *a, enum caching_stream strea
 {
     uint64_t rounded = caching_rounded_bytes(bytes);
     int pool = pool_of(stream, rounded);
-    uint32_t row = take_free(a, pool, rounded);
-    if (row == NONE)
+    uint32_t row = take_smallest_free_block(a, pool, rounded);
+    if (row == NO_ROW)
         row = a->is_expandable ? grow_segment(a, pool, rounded) : new_segment(a, pool, rounded);
     split_block(a, row, rounded);
     a->block[row].is_used = true;
@@ -326,11 +326,11 @@ static void merge_blocks(struct caching_allocator *a, uint32_t low, uint32_t hig
     struct caching_block *b = &a->block[low], *c = &a->block[high];
     b->size += c->size;
     b->block_after = c->block_after;
-    if (b->block_after != NONE)
+    if (b->block_after != NO_ROW)
         a->block[b->block_after].block_before = low;
     if (a->end_block[b->pool] == high + 1)
         a->end_block[b->pool] = low + 1;
-    drop_row(a, high);
+    release_row(a, high);
 }
 
 void caching_free(struct caching_allocator *a, uint32_t row)
@@ -339,11 +339,11 @@ void caching_free(struct caching_allocator *a, uint32_t row)
     a->used_bytes -= a->block[row].size;
     a->block[row].is_used = false;
     uint32_t before = a->block[row].block_before, after = a->block[row].block_after;
-    if (after != NONE && !a->block[after].is_used) {
+    if (after != NO_ROW && !a->block[after].is_used) {
         remove_free(a, after);
         merge_blocks(a, row, after);
     }
-    if (before != NONE && !a->block[before].is_used) {
+    if (before != NO_ROW && !a->block[before].is_used) {
         remove_free(a, before);
         merge_blocks(a, before, row);
         row = before;

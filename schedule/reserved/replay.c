@@ -30,7 +30,7 @@ static void find_buffer_range(struct buffers_by_first_op *c)
         c->buffer_end--;
 }
 
-static void list_by_first_op(struct buffers_by_first_op *c)
+static void sort_by_first_op(struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
     size_t buffers = (size_t)(c->buffer_end - c->buffer_begin) + 1;
@@ -129,7 +129,7 @@ static uint16_t *bundles_allocated_singly(const struct buffers_by_first_op *c)
 /* Replaces the row of each buffer that bundles_allocated_singly() finds in device memory by one row for each tensor of
  * its bundle. If the buffer is a rank's part of a bundle, each tensor takes the same share of it as of the whole
  * bundle. */
-static void divide_rows(struct replay *r, const struct buffers_by_first_op *c)
+static void divide_rows_by_tensor(struct replay *r, const struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
     uint16_t *apart = bundles_allocated_singly(c);
@@ -172,7 +172,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
     const struct repeats *repeats = &ir->repeats;
     uint32_t rows, begin = repeats_whole_id(repeats, role->op_begin);
     find_buffer_range(&c);
-    list_by_first_op(&c);
+    sort_by_first_op(&c);
     struct repeat_row *row =
         repeats_whole_rows(repeats, (uint32_t)(role - ir->role), c.op, c.count, &rows);
     *r = (struct replay){
@@ -197,8 +197,8 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
         /* From the third copy on, first_op and last_op are extrapolated from the rows of the two copies before, since
          * the distance in ops between copies stays the same. */
         if (row[i].copy > 2) {
-            const struct replay_stay *b = &r->row[r->row_count - row[i].rows_back],
-                                     *a = b - row[i].rows_back;
+            const struct replay_stay *b = &r->row[r->row_count - row[i].rows_since_previous_copy],
+                                     *a = b - row[i].rows_since_previous_copy;
             r->row[r->row_count++] =
                 (struct replay_stay){b->buffer, 2 * b->first_op - a->first_op,
                                      2 * b->last_op - a->last_op, b->is_gathered, 0};
@@ -217,7 +217,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
     for (uint32_t i = 0; i < r->row_count; i++)
         r->row[i].bytes = ir_buffer_bytes(ir, (buffer_id){r->row[i].buffer});
     if (how.tensors_allocated_singly)
-        divide_rows(r, &c);
+        divide_rows_by_tensor(r, &c);
     free(row);
     free(c.first_op_of_buffer);
     free(c.buffer);
@@ -251,7 +251,7 @@ struct replay_pass {
     uint32_t next_copy_op; /* the op with which the next copy begins; IR_NONE: there is none */
     /* hashes of the allocator's state (allocator_state_at()) before the last STATES copies of this run: before copy n
      * at n modulo STATES */
-    uint64_t boundary_state[STATES];
+    uint64_t states_before_copies[STATES];
 };
 
 /* ---- iterations that repeat ---- */
@@ -289,7 +289,7 @@ static uint64_t allocator_state_at(const struct replay_pass *pass, uint32_t op, 
 /* Delays by `ops` ops the freeing of each block that is to be freed at op `op` or later, but before op `end`. The first
  * pass empties the lists of the ops from which blocks move, and the second adds the blocks to other lists, which may be
  * among those emptied. */
-static void delay_frees(struct replay_pass *pass, uint32_t op, uint32_t end, uint32_t ops)
+static void delay_frees_of_range(struct replay_pass *pass, uint32_t op, uint32_t end, uint32_t ops)
 {
     for (int moves = 0; moves < 2; moves++)
         for (uint32_t i = 0; i < pass->a->count; i++) {
@@ -338,13 +338,13 @@ static uint32_t skip_repeated_copies(struct replay_pass *pass, uint32_t op)
     uint64_t state = allocator_state_at(pass, op, run->end_op);
     for (uint32_t period = 1; period < STATES && period <= number; period++) {
         uint32_t ops = left / period * period * run->ops_per_copy;
-        if (pass->boundary_state[(number - period) % STATES] != state)
+        if (pass->states_before_copies[(number - period) % STATES] != state)
             continue;
-        delay_frees(pass, op, run->end_op, ops);
+        delay_frees_of_range(pass, op, run->end_op, ops);
         set_next_run(pass, pass->next_run + 1);
         return op + ops;
     }
-    pass->boundary_state[number % STATES] = state;
+    pass->states_before_copies[number % STATES] = state;
     pass->next_copy_op = op + run->ops_per_copy;
     if (left == 0)
         set_next_run(pass, pass->next_run + 1);

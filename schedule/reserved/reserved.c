@@ -32,7 +32,7 @@ enum {
     PEER_CHANNELS_NETWORK = 2,
 };
 /* bytes of one set of NCCL's send and receive buffers, which serves all peers that the network reaches */
-#define NETWORK_SHARED (64 * MIB)
+#define NETWORK_BUFFER_SET (64 * MIB)
 #define CUBLAS_WORKSPACE (8 * MIB + 128 * 1024)
 #define CUBLAS_WORKSPACE_90 (32 * MIB)
 #define CUBLAS_LT_WORKSPACE MIB
@@ -119,9 +119,9 @@ const char *reserved_part_label(enum reserved_part part)
 /* ---- NCCL ---- */
 
 /* The connections of NCCL that an op needs in its group, as bits: those of a ring, of a tree, and to each peer. */
-enum memory_use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
+enum nccl_connections { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
 
-static const uint8_t use_of[WORK_KIND_COUNT] = {
+static const uint8_t connections_of_kind[WORK_KIND_COUNT] = {
     [WORK_ALL_GATHER] = USE_RING,
     [WORK_REDUCE_SCATTER] = USE_RING,
     [WORK_REDUCE] = USE_RING,
@@ -144,20 +144,21 @@ static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)
     return (uint64_t)channels * connections * (CONNECTION_RECEIVE + CONNECTION_SEND);
 }
 
-static uint64_t peer_bytes(bool spans, uint64_t near_peers)
+static uint64_t peer_bytes(bool spans, uint64_t peers_in_fabric)
 {
     uint64_t channels = spans ? PEER_CHANNELS_NETWORK : PEER_CHANNELS_FABRIC;
-    return near_peers * channels * (CONNECTION_RECEIVE + CONNECTION_SEND) +
-           (spans ? NETWORK_SHARED : 0);
+    return peers_in_fabric * channels * (CONNECTION_RECEIVE + CONNECTION_SEND) +
+           (spans ? NETWORK_BUFFER_SET : 0);
 }
 
-/* Sets *near_peers to the number of peers in the rank's group that are in its fabric (NVLink). Sets *spans if the group
- * has other peers, too. */
+/* Sets *peers_in_fabric to the number of peers in the rank's group that are in its fabric (NVLink). Sets *spans if the
+ * group has other peers, too. */
 static void count_peers(const struct ir *ir, const struct cluster *cluster,
-                        const struct group *group, uint32_t rank, uint64_t *near_peers, bool *spans)
+                        const struct group *group, uint32_t rank, uint64_t *peers_in_fabric,
+                        bool *spans)
 {
     uint32_t instance, index, size = group_rank_count(&ir->mesh, group);
-    *near_peers = 0;
+    *peers_in_fabric = 0;
     *spans = false;
     if (!group_find_member(&ir->mesh, group, rank, &instance, &index))
         return;
@@ -167,7 +168,7 @@ static void count_peers(const struct ir *ir, const struct cluster *cluster,
         if (peer == rank)
             continue;
         if (cluster_place(cluster, peer).domain == domain)
-            ++*near_peers;
+            ++*peers_in_fabric;
         else
             *spans = true;
     }
@@ -184,7 +185,7 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
         rank++;
     uint8_t *use = heap_zalloc((size_t)ir->group_count + 1, 1);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
-        uint8_t what = use_of[ir->op.kind[op]];
+        uint8_t what = connections_of_kind[ir->op.kind[op]];
         bool norm = ir->op.kind[op] == WORK_ALL_REDUCE && ir->op.region[op] == REGION_OPTIMIZER;
         if (what != 0 && !norm) /* the norm's group uses the communicator of all ranks */
             use[work_comm_group(ir_work(ir, op))] |= what;
@@ -194,16 +195,16 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
         cluster, ranks > (uint64_t)cluster->gpus_per_node * (uint64_t)cluster->domain_nodes, true);
     *communicators = 1;
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        uint64_t near_peers;
+        uint64_t peers_in_fabric;
         bool spans;
         if (use[g] == 0 || group_rank_count(&ir->mesh, &ir->group[g]) < 2)
             continue;
         ++*communicators;
-        count_peers(ir, cluster, &ir->group[g], rank, &near_peers, &spans);
+        count_peers(ir, cluster, &ir->group[g], rank, &peers_in_fabric, &spans);
         if (use[g] & USE_RING)
             bytes += ring_bytes(cluster, spans, (use[g] & USE_TREE) != 0);
         if (use[g] & USE_PEERS)
-            bytes += peer_bytes(spans, near_peers);
+            bytes += peer_bytes(spans, peers_in_fabric);
     }
     free(use);
     return bytes;
@@ -229,7 +230,7 @@ static void replay_device_memory(struct caching_allocator *a, const struct repla
 }
 
 /* Sets used[b] for each bundle of which the role has a tensor. */
-static void find_bundles(const struct ir *ir, const struct replay *replay, bool *used)
+static void mark_bundles_of_role(const struct ir *ir, const struct replay *replay, bool *used)
 {
     for (uint32_t i = 0; i < replay->row_count; i++) {
         const uint16_t binding = ir->buffer.binding[replay->row[i].buffer];
@@ -239,8 +240,8 @@ static void find_bundles(const struct ir *ir, const struct replay *replay, bool 
 }
 
 /* Allocates a tensor that has the fraction `share` of a bundle's elements, each of `each` bytes. */
-static void load_tensor(struct caching_allocator *a, const struct bundle *bundle, double share,
-                        uint32_t each)
+static void allocate_tensor(struct caching_allocator *a, const struct bundle *bundle, double share,
+                            uint32_t each)
 {
     const uint64_t bytes = (uint64_t)(share * (double)bundle->elements) * each;
     if (bytes > 0)
@@ -255,7 +256,7 @@ static void load_parameters(struct caching_allocator *a, const struct ir *ir,
                             const struct replay *replay, uint32_t each)
 {
     bool *used = heap_zalloc((size_t)ir->bundle_count + 1, sizeof *used);
-    find_bundles(ir, replay, used);
+    mark_bundles_of_role(ir, replay, used);
     for (uint32_t b = 0; b < ir->bundle_count; b++) {
         const struct bundle *bundle = &ir->bundle[b];
         const struct tensor *tensor = &ir->tensor[bundle->tensor_begin];
@@ -263,7 +264,7 @@ static void load_parameters(struct caching_allocator *a, const struct ir *ir,
         for (uint32_t t = 0; used[b] && t < bundle->tensor_count; t++)
             all += (double)tensor[t].rows * (double)tensor[t].cols;
         for (uint32_t t = 0; used[b] && t < bundle->tensor_count; t++)
-            load_tensor(a, bundle, (double)tensor[t].rows * (double)tensor[t].cols / all, each);
+            allocate_tensor(a, bundle, (double)tensor[t].rows * (double)tensor[t].cols / all, each);
     }
     free(used);
 }

@@ -23,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static buffer_id make_input(struct emit *e, const char *stem, enum binding_kind kind,
-                            uint16_t gathered, enum dtype dtype, int64_t count)
+static buffer_id make_bound_input(struct emit *e, const char *stem, enum binding_kind kind,
+                                  uint16_t gathered, enum dtype dtype, int64_t count)
 {
     struct binding binding = {.kind = (uint8_t)kind,
                               .bundle = IR_NONE16,
@@ -54,23 +54,24 @@ static void make_inputs(struct emit *e)
     if (derived_binds_positions_by_sequence(c))
         places = local;
     if (first)
-        e->tokens = make_input(e, "tokens", BINDING_TOKENS, tensor, DTYPE_I32, local);
+        e->tokens = make_bound_input(e, "tokens", BINDING_TOKENS, tensor, DTYPE_I32, local);
     e->tokens_own = e->tokens;
     if (first && c->row_ranks > 1 && c->vocabulary != VOCABULARY_CUT)
-        e->tokens_own =
-            make_input(e, "own_tokens", BINDING_TOKENS, IR_NONE16, DTYPE_I32, local / c->row_ranks);
+        e->tokens_own = make_bound_input(e, "own_tokens", BINDING_TOKENS, IR_NONE16, DTYPE_I32,
+                                         local / c->row_ranks);
     if (last)
-        e->labels = make_input(e, "labels", BINDING_LABELS, tensor, DTYPE_I32, local);
-    e->positions = make_input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, places);
+        e->labels = make_bound_input(e, "labels", BINDING_LABELS, tensor, DTYPE_I32, local);
+    e->positions = make_bound_input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, places);
     e->positions_gathered = e->positions_own = e->positions;
     if (e->group.hp != IR_NONE16)
-        e->positions_gathered = make_input(e, "all_positions", BINDING_POSITIONS,
-                                           e->group.core_positions, DTYPE_I32, places * c->hp);
+        e->positions_gathered =
+            make_bound_input(e, "all_positions", BINDING_POSITIONS, e->group.core_positions,
+                             DTYPE_I32, places * c->hp);
     if (c->row_ranks > 1)
-        e->positions_own = make_input(e, "own_positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32,
-                                      places / c->row_ranks);
+        e->positions_own = make_bound_input(e, "own_positions", BINDING_POSITIONS, IR_NONE16,
+                                            DTYPE_I32, places / c->row_ranks);
     if (last)
-        e->loss = make_input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
+        e->loss = make_bound_input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
 
 /* Adds the streams of a ring of several ranks: one for messages of keys and values and one for those of their
@@ -253,7 +254,7 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
     if (layers)
         weights_make_bundles(e);
     make_inputs(e);
-    tensor_setup(e, layers);
+    tensor_make_gather_buffer(e, layers);
     if (layers)
         emit_step(e);
     else
@@ -430,8 +431,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     free(e.combined.range);
     free(e.caches.buffer);
     free(e.extension);
-    free(e.weights.lent_grad);
-    free(e.weights.remote_part);
+    free(e.weights.remote_grad);
+    free(e.weights.shared_bundle_part);
     free(e.dependency);
     free(e.needed);
     arena_release(&e.arena);

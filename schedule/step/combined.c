@@ -2,11 +2,11 @@
 
 #include <assert.h>
 
-static void add_begin(struct emit *e, uint32_t place)
+static void add_part_begin(struct emit *e, uint32_t place)
 {
     struct emit_combined *c = &e->combined;
     c->begin = heap_grow(c->begin, &c->begin_capacity, c->begin_count + 1u, sizeof *c->begin);
-    c->begin[c->begin_count++] = (struct part_begin){e->ir->op.count, place};
+    c->begin[c->begin_count++] = (struct listed_part_begin){e->ir->op.count, place};
 }
 
 void combined_begin_forward(struct emit *e)
@@ -16,7 +16,7 @@ void combined_begin_forward(struct emit *e)
     c->is_on = true;
     c->begin_count = 0;
     c->last_compute = e->last_compute;
-    add_begin(e, 0);
+    add_part_begin(e, 0);
 }
 
 /* Sets e->last_compute back to the compute op before the forward, so that ops of the backward do not wait for the
@@ -30,7 +30,7 @@ void combined_begin_backward(struct emit *e)
     e->last_compute = before;
     e->awaited_by_next_compute.i = IR_NONE;
     c->backward_begin = c->begin_count;
-    add_begin(e, 0);
+    add_part_begin(e, 0);
 }
 
 void combined_begin_part(struct emit *e, enum combined_part part)
@@ -40,7 +40,7 @@ void combined_begin_part(struct emit *e, enum combined_part part)
     if (!c->is_on)
         return;
     assert(place >= c->begin[c->begin_count - 1].place && "parts are in order");
-    add_begin(e, place);
+    add_part_begin(e, place);
 }
 
 /* Adds the ops of part `at` to the list of ranges: from its first op to the first op of the next part or, for the last
@@ -52,7 +52,7 @@ static void add_ops_of_part(struct emit_combined *c, uint32_t at, uint32_t ops)
         return;
     c->range = heap_grow(c->range, &c->range_capacity, c->range_count + 1u, sizeof *c->range);
     c->range[c->range_count++] =
-        (struct op_range){c->begin[at].first_op, end, c->begin[0].first_op};
+        (struct listed_op_range){c->begin[at].first_op, end, c->begin[0].first_op};
 }
 
 void combined_end(struct emit *e)

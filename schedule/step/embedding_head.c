@@ -46,20 +46,20 @@ static struct view unit_tokens_or_labels(struct emit *e, buffer_id bound, const 
     struct view y = emit_tensor(e, stem, CATEGORY_ACTIVATION, DTYPE_I32, e->unit.rows, 0);
     for (int64_t i = 0; i < c->micro_batch; i++) {
         struct view from = view_rows(bound, e->unit.first_row + i * all, e->unit.tokens, 1);
-        emit_pack(e, WORK_PACK, from, view_part(y, i * e->unit.tokens, e->unit.tokens),
+        emit_pack(e, WORK_PACK, from, view_slice(y, i * e->unit.tokens, e->unit.tokens),
                   e->unit.tokens, 1, 1);
     }
     return y;
 }
 
 /* Emits the look-up of `rows` rows of a table. index: the number of the table's row for each of them. */
-static void table_forward(struct emit *e, enum weight weight, int64_t part, struct view index,
-                          struct view to, int64_t rows)
+static void emit_table_lookup(struct emit *e, enum weight weight, int64_t part, struct view index,
+                              struct view to, int64_t rows)
 {
     const struct weight_slot *slot = &e->weights.slot[0][weight];
     struct work work = {.kind = WORK_EMBEDDING,
                         .embedding = {rows, slot->cols, slot->rows, .part = part}};
-    struct view table = weight_view(e, part_after_layers(e, PART_EMBEDDING), weight);
+    struct view table = weight_view(e, part_index_of_end(e, PART_EMBEDDING), weight);
     emit_op(e, e->stream.compute, &work, (struct view[]){index, table}, 2, &to, 1);
 }
 
@@ -73,31 +73,31 @@ buffer_id embedding_forward(struct emit *e)
                         : emit_residual_stream(e);
     if (vocabulary_part_of(e, false) > 0) {
         struct view found = tensor_product_output(e, x, h, "found_all");
-        table_forward(e, WEIGHT_EMBEDDING, vocabulary_part_of(e, false),
-                      unit_tokens_or_labels(e, e->tokens, "unit_tokens"), found, e->unit.rows);
+        emit_table_lookup(e, WEIGHT_EMBEDDING, vocabulary_part_of(e, false),
+                          unit_tokens_or_labels(e, e->tokens, "unit_tokens"), found, e->unit.rows);
         tensor_reduce_scatter(e, found, x, TENSOR_SEQUENCES);
     } else if (e->choices->row_ranks > 1) {
         struct view own = view_rows(e->tokens_own, e->unit.first_row / e->choices->row_ranks,
                                     e->unit.own_rows, 1);
-        table_forward(e, WEIGHT_EMBEDDING, 0, own, x, e->unit.own_rows);
+        emit_table_lookup(e, WEIGHT_EMBEDDING, 0, own, x, e->unit.own_rows);
     } else {
-        table_forward(e, WEIGHT_EMBEDDING, 0, unit_tokens_or_labels(e, e->tokens, "unit_tokens"), x,
-                      e->unit.rows);
+        emit_table_lookup(e, WEIGHT_EMBEDDING, 0,
+                          unit_tokens_or_labels(e, e->tokens, "unit_tokens"), x, e->unit.rows);
     }
     if (!positions)
         return x.buffer;
     struct view sum = emit_residual_stream(e);
     buffer_id place = emit_activation(e, "place", e->unit.own_rows, h);
     for (int64_t i = 0; i < e->choices->micro_batch; i++)
-        table_forward(e, WEIGHT_POSITIONS, 0, own_positions(e, i), view_rows(place, i * n, n, h),
-                      n);
+        emit_table_lookup(e, WEIGHT_POSITIONS, 0, own_positions(e, i),
+                          view_rows(place, i * n, n, h), n);
     emit_add(e, x, view_whole(e, place), sum);
     return sum.buffer;
 }
 
 /* True if each tensor rank makes the gradient of the whole embedding although it has only a part of the table: DTensor
  * cannot run embedding_dense_backward() for a part of the rows (torch/distributed/tensor/_ops/_embedding_ops.py). */
-static bool makes_whole_gradient(const struct emit *e, int64_t part)
+static bool makes_gradient_of_whole_table(const struct emit *e, int64_t part)
 {
     return part > 0 && tensor_uses_dtensor(e->choices);
 }
@@ -106,7 +106,8 @@ static bool makes_whole_gradient(const struct emit *e, int64_t part)
  * gradient has written these rows to dtable, too, so nothing reads the copy: it takes the time of the framework's copy,
  * and its buffer stands for the memory of these rows in the whole gradient. The other ranks' rows, `others`, stay in
  * memory until the copy ends. */
-static void keep_own_rows(struct emit *e, uint32_t bundle, struct view others, struct view dtable)
+static void emit_keep_own_rows(struct emit *e, uint32_t bundle, struct view others,
+                               struct view dtable)
 {
     const struct view rows =
         emit_tensor_like(e, dtable, (int64_t)dtable.count, "own_rows", MEMORY_HBM);
@@ -117,17 +118,17 @@ static void keep_own_rows(struct emit *e, uint32_t bundle, struct view others, s
 
 /* Emits the gradient of a table from dx, which has `rows` rows. index: the number of the table's row for each of
  * them. */
-static void table_backward(struct emit *e, enum weight weight, int64_t part, struct view dx,
-                           struct view index, int64_t rows)
+static void emit_table_gradient(struct emit *e, enum weight weight, int64_t part, struct view dx,
+                                struct view index, int64_t rows)
 {
     bool accumulate;
-    const uint32_t table = part_after_layers(e, PART_EMBEDDING);
+    const uint32_t table = part_index_of_end(e, PART_EMBEDDING);
     const struct weight_slot *slot = &e->weights.slot[0][weight];
     const struct view gradient = grad_view(e, table, weight, &accumulate);
     struct view write[2] = {gradient};
     struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
                         .embedding = {rows, slot->cols, slot->rows, .part = part}};
-    const bool whole = makes_whole_gradient(e, part);
+    const bool whole = makes_gradient_of_whole_table(e, part);
     if (whole) {
         work.embedding.total = slot->rows * (int64_t)e->tensor.size;
         write[1] = emit_compute_tensor(e, "others_rows", CATEGORY_GRADIENT,
@@ -143,7 +144,7 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
     if (apart)
         emit_add(e, gradient, write[0], gradient);
     if (whole)
-        keep_own_rows(e, e->weights.part[table].bundle, write[1], write[0]);
+        emit_keep_own_rows(e, e->weights.part[table].bundle, write[1], write[0]);
 }
 
 void embedding_backward(struct emit *e, buffer_id dx)
@@ -153,10 +154,11 @@ void embedding_backward(struct emit *e, buffer_id dx)
         return;
     e->tags.region = REGION_EMBEDDING;
     struct view dx_all = tensor_gather(e, view_whole(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
-    table_backward(e, WEIGHT_EMBEDDING, vocabulary_part_of(e, false), dx_all,
-                   unit_tokens_or_labels(e, e->tokens, "unit_tokens"), e->unit.rows);
+    emit_table_gradient(e, WEIGHT_EMBEDDING, vocabulary_part_of(e, false), dx_all,
+                        unit_tokens_or_labels(e, e->tokens, "unit_tokens"), e->unit.rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
-        table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * n, n, h), own_positions(e, i), n);
+        emit_table_gradient(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * n, n, h), own_positions(e, i),
+                            n);
 }
 
 /* Returns a new tensor of logits [rows, columns of the loss], with a row for each label of a piece. */
@@ -174,7 +176,7 @@ static struct view cast_gradient(struct emit *e, struct view gradient, struct vi
 }
 
 /* Returns the number of tokens whose losses are averaged. */
-static int64_t counted_tokens(const struct emit *e)
+static int64_t averaged_token_count(const struct emit *e)
 {
     return e->choices->global_batch * (e->choices->seq - 1);
 }
@@ -189,7 +191,7 @@ static op_id loss_forward(struct emit *e, struct view logits, struct view labels
     struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
     struct work work = {
         .kind = WORK_CROSS_ENTROPY,
-        .cross_entropy = {rows, loss_columns(e), counted_tokens(e), e->loss_is_written}};
+        .cross_entropy = {rows, loss_columns(e), averaged_token_count(e), e->loss_is_written}};
     uint32_t reads = e->loss_is_written ? 3 : 2;
     e->loss_is_written = true;
     e->loss_lse = lse;
@@ -204,7 +206,7 @@ static op_id loss_backward(struct emit *e, struct view from, struct view labels,
 {
     struct work work = {
         .kind = WORK_CROSS_ENTROPY_BACKWARD,
-        .cross_entropy = {(int64_t)labels.count, loss_columns(e), counted_tokens(e), 0}};
+        .cross_entropy = {(int64_t)labels.count, loss_columns(e), averaged_token_count(e), 0}};
     e->tags.phase = PHASE_BACKWARD;
     return emit_op(e, e->stream.compute, &work, (struct view[]){from, labels}, 2, &to, 1);
 }
@@ -355,7 +357,8 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
                                                     struct view labels)
 {
     const struct choices *c = e->choices;
-    int64_t rows = (int64_t)labels.count, vocab = c->model->vocab, counted = counted_tokens(e);
+    int64_t rows = (int64_t)labels.count, vocab = c->model->vocab,
+            counted = averaged_token_count(e);
     int64_t total = e->whole_model->vocab, part = vocabulary_part_of(e, true);
     struct view loss = view_whole(e, e->loss), from = logits, to = logits;
     struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
@@ -380,7 +383,7 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
     /* loss_parallel() reduces the maximum, the sum and the label's logit by three collectives. Here they are two
      * all-reduces whose results nothing reads, and the gather. */
     for (int i = 1; parallel && i < 3; i++)
-        tensor_reduce_unread(e, view_part(own, 0, rows));
+        tensor_reduce_unread(e, view_slice(own, 0, rows));
     tensor_gather_to(e, own, all);
     struct work finish = {.kind = WORK_CROSS_ENTROPY_FINISH,
                           .p = {rows, vocab, counted, 0, e->loss_is_written}};
@@ -424,7 +427,7 @@ static struct view loss_and_gradient_of_gathered(struct emit *e, struct view log
                                labels);
     struct view own = emit_compute_tensor(e, "d_logits_own", CATEGORY_LOGITS, rows, vocab);
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
-                            .loss_backward = {rows, vocab, counted_tokens(e), 0,
+                            .loss_backward = {rows, vocab, averaged_token_count(e), 0,
                                               e->whole_model->vocab, vocabulary_part_of(e, true)}};
     emit_op(e, e->stream.compute, &backward, (struct view[]){logits, labels, e->loss_lse}, 3, &own,
             1);
@@ -436,7 +439,7 @@ static struct view logits_of(struct emit *e, struct view x, struct view labels)
     int64_t rows = (int64_t)labels.count;
     struct view logits =
         emit_compute_tensor(e, "logits", CATEGORY_LOGITS, rows, e->choices->model->vocab);
-    emit_matmul(e, MATMUL_NT, x, weight_view(e, part_after_layers(e, PART_HEAD), WEIGHT_HEAD),
+    emit_matmul(e, MATMUL_NT, x, weight_view(e, part_index_of_end(e, PART_HEAD), WEIGHT_HEAD),
                 view_none(), logits, rows, e->choices->model->vocab, e->choices->model->hidden);
     return logits;
 }
@@ -456,7 +459,7 @@ static bool recomputes_logits(const struct emit *e)
 }
 
 /* Returns the logits of a piece, in fp32 with LOSS_SOFTMAX, else in the compute dtype. */
-static struct view widened_logits(struct emit *e, struct view x, struct view labels)
+static struct view logits_for_softmax(struct emit *e, struct view x, struct view labels)
 {
     struct view logits = logits_of(e, x, labels);
     if (e->choices->loss != LOSS_SOFTMAX || e->choices->dtype == DTYPE_F32)
@@ -467,7 +470,7 @@ static struct view widened_logits(struct emit *e, struct view x, struct view lab
 static struct view gradient_of_recomputed_logits(struct emit *e, struct view x, struct view labels)
 {
     e->tags.phase = PHASE_RECOMPUTE;
-    struct view logits = widened_logits(e, x, labels);
+    struct view logits = logits_for_softmax(e, x, labels);
     loss_backward(e, logits, labels, logits);
     return cast_gradient_if_wide(e, logits, labels);
 }
@@ -521,7 +524,7 @@ static bool begin_loss_piece(struct emit *e, buffer_id x, uint32_t i, struct los
     if (rows->piece.rows == 0)
         return false;
     rows->x = view_rows(x, rows->piece.begin, rows->piece.rows, e->choices->model->hidden);
-    rows->labels = view_part(rows->all_labels, rows->piece.begin, rows->piece.rows);
+    rows->labels = view_slice(rows->all_labels, rows->piece.begin, rows->piece.rows);
     e->tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
     e->tags.phase = PHASE_FORWARD;
     return true;
@@ -531,7 +534,7 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, vocab = model->vocab;
-    uint32_t part = part_after_layers(e, PART_HEAD);
+    uint32_t part = part_index_of_end(e, PART_HEAD);
     buffer_id normed = emit_activation(e, "norm", e->unit.own_rows, h);
     buffer_id d_normed = emit_activation(e, "d_norm", e->unit.own_rows, h);
     struct view stats = emit_norm_stats(e, WEIGHT_FINAL_NORM, e->unit.own_rows,
@@ -550,7 +553,7 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
     for (uint32_t i = 0;
          recomputes_logits(e) && i < e->choices->loss_chunks && begin_loss_piece(e, source, i, &r);
          i++)
-        loss_forward(e, widened_logits(e, r.x, r.labels), r.labels, view_none(), view_none());
+        loss_forward(e, logits_for_softmax(e, r.x, r.labels), r.labels, view_none(), view_none());
     bool on_host = is_fpdt_loss(e) && e->choices->profile->loss_offloads_input;
     if (on_host)
         source = copy_to_host(e, x_all);

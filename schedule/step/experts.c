@@ -73,7 +73,7 @@ struct route_rows {
     int64_t expert_copies;          /* rows of experts that these tokens fill, on all ranks */
     /* the rows from which copies are made: `tokens` rows or, if tokens are sent, those that come from all ranks */
     int64_t read_rows;
-    int64_t which_rows; /* enum permute_source: what read_rows counts */
+    int64_t read_row_source; /* enum permute_source: what read_rows counts */
     /* kernels read from the routing which copies there are, since some are dropped or belong to tokens of other
      * ranks */
     bool is_listed;
@@ -98,10 +98,10 @@ static struct route_rows route_rows_of(const struct emit *e, uint32_t layer, int
         to.own_experts.kept = to.expert_copies;
     }
     if (c->dispatcher == DISPATCHER_ALLGATHER) {
-        to.which_rows = PERMUTE_GATHERED;
+        to.read_row_source = PERMUTE_GATHERED;
         to.read_rows = rows * ranks;
     } else if (dispatcher_facts[c->dispatcher].sends_once) {
-        to.which_rows = PERMUTE_ARRIVED;
+        to.read_row_source = PERMUTE_ARRIVED;
         to.read_rows = routing_find_arrived(routing, list, rows, ranks, NULL) * ranks;
     }
     return to;
@@ -109,7 +109,7 @@ static struct route_rows route_rows_of(const struct emit *e, uint32_t layer, int
 
 static bool sends_tokens_not_copies(const struct route_rows *rows)
 {
-    return rows->which_rows != PERMUTE_OWN;
+    return rows->read_row_source != PERMUTE_OWN;
 }
 
 static struct work permute_work(const struct emit *e, enum work_kind kind,
@@ -124,7 +124,7 @@ static struct work permute_work(const struct emit *e, enum work_kind kind,
     if (rows->is_listed) {
         work.permute.route = rows->own_experts.route;
         work.permute.dealt = rows->own_experts.dealt;
-        work.permute.of = rows->which_rows;
+        work.permute.of = rows->read_row_source;
         work.permute.to =
             sends_tokens_not_copies(rows) ? rows->own_experts.capacity_rows : rows->expert_copies;
     }
@@ -200,7 +200,7 @@ static struct work token_exchange_work(const struct emit *e, const struct route_
 {
     const struct choices *c = e->choices;
     const int64_t row_bytes = cols * (int64_t)dtype_bytes(dtype), sent = rows->tokens * cols;
-    if (rows->which_rows == PERMUTE_GATHERED)
+    if (rows->read_row_source == PERMUTE_GATHERED)
         return (struct work){
             .kind = ahead ? WORK_ALL_GATHER : WORK_REDUCE_SCATTER,
             .collective = {.group = e->group.ep,
@@ -221,17 +221,17 @@ static struct work token_exchange_work(const struct emit *e, const struct route_
 }
 
 /* Emits the exchange that brings a rank the tokens that its experts read, and returns them: rows of `cols` elements. */
-static struct view spread_tokens(struct emit *e, const char *stem, struct view x, enum dtype dtype,
-                                 int64_t cols, const struct route_rows *rows)
+static struct view emit_spread_tokens(struct emit *e, const char *stem, struct view x,
+                                      enum dtype dtype, int64_t cols, const struct route_rows *rows)
 {
     return emit_exchange(e, token_exchange_work(e, rows, cols, dtype, true), stem,
                          CATEGORY_ACTIVATION, dtype, x, rows->read_rows, cols);
 }
 
-/* Does the reverse of spread_tokens(): writes to y, for each token of this rank, the sum of what the experts of all
- * ranks made of it. */
-static void combine_tokens(struct emit *e, struct view x, struct view y, enum dtype dtype,
-                           int64_t cols, const struct route_rows *rows)
+/* Does the reverse of emit_spread_tokens(): writes to y, for each token of this rank, the sum of what the experts of
+ * all ranks made of it. */
+static void emit_combine_tokens(struct emit *e, struct view x, struct view y, enum dtype dtype,
+                                int64_t cols, const struct route_rows *rows)
 {
     const struct work work = token_exchange_work(e, rows, cols, dtype, false);
     emit_op(e, e->stream.expert_exchange, &work, &x, 1, &y, 1);
@@ -260,19 +260,20 @@ static bool sends_copies(const struct emit *e, const struct route_rows *rows)
     return e->choices->ep > 1 && !sends_tokens_not_copies(rows);
 }
 
-/* Sends copies to the ranks of their experts, and returns what arrives, which is to be passed to arrange_rows().
- * Returns x itself if no copies are sent. */
-static struct view dispatch(struct emit *e, struct view x, struct copy_format format,
-                            const struct route_rows *rows)
+/* Sends copies to the ranks of their experts, and returns what arrives, which is to be passed to
+ * emit_rows_to_expert_order(). Returns x itself if no copies are sent. */
+static struct view emit_dispatch(struct emit *e, struct view x, struct copy_format format,
+                                 const struct route_rows *rows)
 {
     return sends_copies(e, rows)
                ? all_to_all(e, "received", CATEGORY_COMMUNICATION, x, format, rows, true)
                : x;
 }
 
-/* Returns x, which dispatch() returned, in the order of the rank's experts. */
-static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
-                                struct copy_format format, const struct route_rows *rows)
+/* Returns x, which emit_dispatch() returned, in the order of the rank's experts. */
+static struct view emit_rows_to_expert_order(struct emit *e, const char *stem, struct view x,
+                                             struct copy_format format,
+                                             const struct route_rows *rows)
 {
     if (!sends_copies(e, rows))
         return x;
@@ -282,10 +283,10 @@ static struct view arrange_rows(struct emit *e, const char *stem, struct view x,
     return y;
 }
 
-/* Does the reverse of arrange_rows(): returns x, which is in the order of the rank's experts, in the order of the ranks
- * to which its rows return. */
-static struct view arrange_for_ranks(struct emit *e, struct view x, struct copy_format format,
-                                     const struct route_rows *rows)
+/* Does the reverse of emit_rows_to_expert_order(): returns x, which is in the order of the rank's experts, in the order
+ * of the ranks to which its rows return. */
+static struct view emit_rows_to_rank_order(struct emit *e, struct view x, struct copy_format format,
+                                           const struct route_rows *rows)
 {
     if (!sends_copies(e, rows))
         return x;
@@ -295,9 +296,9 @@ static struct view arrange_for_ranks(struct emit *e, struct view x, struct copy_
     return sent;
 }
 
-/* Does the reverse of dispatch(): sends results back to the ranks of their tokens and returns what arrives. */
-static struct view combine_rows(struct emit *e, const char *stem, struct view sent,
-                                struct copy_format format, const struct route_rows *rows)
+/* Does the reverse of emit_dispatch(): sends results back to the ranks of their tokens and returns what arrives. */
+static struct view emit_combine_rows(struct emit *e, const char *stem, struct view sent,
+                                     struct copy_format format, const struct route_rows *rows)
 {
     return sends_copies(e, rows)
                ? all_to_all(e, stem, CATEGORY_ACTIVATION, sent, format, rows, false)
@@ -311,8 +312,8 @@ static void wait_for_counts(struct emit *e, const struct route_rows *rows)
     const struct choices *c = e->choices;
     if (!c->profile->host_waits_for_expert_counts || !dispatcher_needs_counts(c))
         return;
-    emit_host_wait(e, rows->which_rows == PERMUTE_GATHERED ? e->stream.expert_exchange
-                                                           : e->stream.compute);
+    emit_host_wait(e, rows->read_row_source == PERMUTE_GATHERED ? e->stream.expert_exchange
+                                                                : e->stream.compute);
 }
 
 /* Makes the host wait for the first product of experts before it launches their activation, if the profile runs the
@@ -358,8 +359,8 @@ static struct view shared_experts_second(struct emit *e, uint32_t layer, int64_t
 
 /* Emits the sum of each token's results into y. It multiplies them by the weights of copies, unless these were applied
  * to the input or by the activation. If tokens were sent, it also emits the exchange that returns the sums. */
-static void sum_results(struct emit *e, struct view made, struct view weights, struct view y,
-                        const struct route_rows *rows)
+static void emit_sum_of_results(struct emit *e, struct view made, struct view weights,
+                                struct view y, const struct route_rows *rows)
 {
     const struct view read[2] = {made, weights};
     const bool weighted = !e->choices->model->router_on_input && !activation_weights_copies(e);
@@ -373,7 +374,7 @@ static void sum_results(struct emit *e, struct view made, struct view weights, s
         emit_compute_tensor(e, "summed", CATEGORY_COMMUNICATION, rows->read_rows, h);
     emit_compute(e, permute_work(e, WORK_UNPERMUTE, rows, weighted), read, weighted ? 2 : 1, &sum,
                  1);
-    combine_tokens(e, sum, y, e->ir->dtype, h, rows);
+    emit_combine_tokens(e, sum, y, e->ir->dtype, h, rows);
 }
 
 void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view y, int64_t rows,
@@ -398,16 +399,16 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
                 optional_weight(e, layer, WEIGHT_ROUTER_BIAS), logits, rows, m->experts, h);
     e->narrow.is_router = false;
     emit_compute(e, route_work(e, WORK_ROUTE, own.own_experts, rows), &logits, 1, &weights, 1);
-    if (own.which_rows == PERMUTE_ARRIVED)
+    if (own.read_row_source == PERMUTE_ARRIVED)
         wait_for_counts(e, &own);
     if (sends_tokens_not_copies(&own)) {
         combined_begin_part(e, FORWARD_EXCHANGE);
-        read = spread_tokens(e, "spread", x, e->ir->dtype, h, &own);
-        weights = spread_tokens(e, "spread_weights", weights, DTYPE_F32, copies, &own);
+        read = emit_spread_tokens(e, "spread", x, e->ir->dtype, h, &own);
+        weights = emit_spread_tokens(e, "spread_weights", weights, DTYPE_F32, copies, &own);
         combined_begin_part(e, FORWARD_EXPERTS);
     }
     saved->weights = weights.buffer;
-    if (own.which_rows == PERMUTE_GATHERED)
+    if (own.read_row_source == PERMUTE_GATHERED)
         wait_for_counts(e, &own);
 
     saved->up = emit_activation(e, "expert_up", own.own_experts.capacity_rows, 2 * f);
@@ -426,16 +427,18 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
         wait_for_counts(e, &own);
         combined_begin_part(e, FORWARD_EXCHANGE);
     }
-    const struct view sent = dispatch(e, dealt, hidden_format(e), &own);
+    const struct view sent = emit_dispatch(e, dealt, hidden_format(e), &own);
     if (inside)
-        row_weights = dispatch(e, row_weights, weight_format, &own);
+        row_weights = emit_dispatch(e, row_weights, weight_format, &own);
     combined_begin_part(e, FORWARD_EXPERTS);
     if (shares && c->shared_experts == SHARED_EXPERTS_BOTH)
         shared_experts_first(e, layer, x, rows, saved);
-    const struct view permuted = arrange_rows(e, "dispatched", sent, hidden_format(e), &own);
+    const struct view permuted =
+        emit_rows_to_expert_order(e, "dispatched", sent, hidden_format(e), &own);
     saved->permuted = permuted.buffer;
     if (inside) {
-        row_weights = arrange_rows(e, "dispatched_weights", row_weights, weight_format, &own);
+        row_weights =
+            emit_rows_to_expert_order(e, "dispatched_weights", row_weights, weight_format, &own);
         saved->row_weights = row_weights.buffer;
     }
     emit_grouped_matmul(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
@@ -450,14 +453,14 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     emit_grouped_matmul(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
                         optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written,
                         own.own_experts, h, f);
-    const struct view made =
-        combine_rows(e, "returned", arrange_for_ranks(e, written, hidden_format(e), &own),
-                     hidden_format(e), &own);
+    const struct view made = emit_combine_rows(
+        e, "returned", emit_rows_to_rank_order(e, written, hidden_format(e), &own),
+        hidden_format(e), &own);
     saved->y = made.buffer;
     const struct view routed =
         shares && whole ? emit_compute_tensor(e, "routed", CATEGORY_ACTIVATION, rows, h) : y;
     if (whole && sends_tokens_not_copies(&own))
-        sum_results(e, made, weights, routed, &own);
+        emit_sum_of_results(e, made, weights, routed, &own);
     combined_begin_part(e, FORWARD_NEXT);
     if (shares && c->shared_experts == SHARED_EXPERTS_COMBINE)
         shared_experts_first(e, layer, x, rows, saved);
@@ -466,7 +469,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     if (shares && c->shared_experts != SHARED_EXPERTS_BEFORE)
         shared = shared_experts_second(e, layer, rows, saved);
     if (!sends_tokens_not_copies(&own))
-        sum_results(e, made, weights, routed, &own);
+        emit_sum_of_results(e, made, weights, routed, &own);
     if (shares)
         emit_add(e, routed, shared, y);
 }
@@ -518,7 +521,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const struct view permuted = view_whole(e, saved->permuted), up = view_whole(e, saved->up);
     const struct view act = view_whole(e, saved->act);
     const struct view d_result = sends_tokens_not_copies(&own)
-                                     ? spread_tokens(e, "d_spread", dy, e->ir->dtype, h, &own)
+                                     ? emit_spread_tokens(e, "d_spread", dy, e->ir->dtype, h, &own)
                                      : dy;
     if (sends_tokens_not_copies(&own))
         combined_begin_part(e, BACKWARD_EXPERTS);
@@ -540,11 +543,12 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         emit_compute_tensor(e, "d_expert_up", CATEGORY_ACTIVATION, all.capacity_rows, 2 * f);
     const struct view d_read =
         emit_compute_tensor(e, "d_permuted", CATEGORY_ACTIVATION, all.capacity_rows, h);
-    const struct view d_sent = dispatch(e, d_made, hidden_format(e), &own);
+    const struct view d_sent = emit_dispatch(e, d_made, hidden_format(e), &own);
     combined_begin_part(e, BACKWARD_EXPERTS);
     if (both)
         d_shared = shared_experts_second_backward(e, layer, dy, rows, saved);
-    const struct view d_written = arrange_rows(e, "d_dispatched", d_sent, hidden_format(e), &own);
+    const struct view d_written =
+        emit_rows_to_expert_order(e, "d_dispatched", d_sent, hidden_format(e), &own);
     emit_grouped_matmul(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
                         view_none(), d_act, all, f, h);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, all);
@@ -561,7 +565,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
                         d_read, all, h, 2 * f);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, all);
     emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_UP_BIAS, d_up, all, 2 * f);
-    const struct view d_ranks = arrange_for_ranks(e, d_read, hidden_format(e), &own);
+    const struct view d_ranks = emit_rows_to_rank_order(e, d_read, hidden_format(e), &own);
     const bool sums = sends_tokens_not_copies(&own);
     const struct view sum =
         sums ? emit_compute_tensor(e, "d_summed", CATEGORY_COMMUNICATION, own.read_rows, h)
@@ -570,15 +574,17 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         emit_compute(e, permute_work(e, WORK_UNPERMUTE, &own, false), &d_ranks, 1, &sum, 1);
     const struct work weights_back = permute_weights_work(e, WORK_PERMUTE_WEIGHTS_BACKWARD, &own);
     if (inside)
-        d_row_weights = arrange_for_ranks(e, d_row_weights, weight_format, &own);
+        d_row_weights = emit_rows_to_rank_order(e, d_row_weights, weight_format, &own);
     if (inside && sums)
         emit_compute(e, weights_back, &d_row_weights, 1, &d_weights, 1);
     combined_begin_part(e, BACKWARD_EXPERT_WEIGHTS);
-    emit_delayed(e);
+    emit_delayed_gradients(e);
     combined_begin_part(e, BACKWARD_EXCHANGE);
-    const struct view d_permuted = combine_rows(e, "d_returned", d_ranks, hidden_format(e), &own);
+    const struct view d_permuted =
+        emit_combine_rows(e, "d_returned", d_ranks, hidden_format(e), &own);
     if (inside)
-        d_row_weights = combine_rows(e, "d_returned_weights", d_row_weights, weight_format, &own);
+        d_row_weights =
+            emit_combine_rows(e, "d_returned_weights", d_row_weights, weight_format, &own);
     if (both)
         d_shared = shared_experts_first_backward(e, layer, x, d_shared, rows);
 
@@ -588,8 +594,8 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const struct view d_router = emit_compute_tensor(e, "dx_router", CATEGORY_ACTIVATION, rows, h);
     if (sums) {
         const struct view total = new_f32_tensor(e, "d_weights_summed", rows, copies);
-        combine_tokens(e, sum, d_rows, e->ir->dtype, h, &own);
-        combine_tokens(e, d_weights, total, DTYPE_F32, copies, &own);
+        emit_combine_tokens(e, sum, d_rows, e->ir->dtype, h, &own);
+        emit_combine_tokens(e, d_weights, total, DTYPE_F32, copies, &own);
         d_weights = total;
     }
     combined_begin_part(e, BACKWARD_LAST);

@@ -36,7 +36,7 @@ struct role_writer {
 
 /* Swaps the members of struct ir that are declared before `buffer`: the tables that all roles share. write_role()
  * writes the other tables. */
-static void swap_shared_tables(struct ir *a, struct ir *b)
+static void swap_tables_of_all_roles(struct ir *a, struct ir *b)
 {
     struct ir was_a = *a;
     size_t size = offsetof(struct ir, buffer);
@@ -158,7 +158,7 @@ static void extend_free_sets(struct role_writer *f)
 
 /* Returns, for each name stem, the number of the next buffer with that stem: earlier roles have used the numbers below
  * it. */
-static uint32_t *next_numbers(const struct ir *out)
+static uint32_t *next_number_of_stems(const struct ir *out)
 {
     uint32_t *next = heap_zalloc(out->word_count, sizeof *next);
     for (uint32_t b = 0; b < out->buffer.count; b++)
@@ -209,7 +209,7 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         .new_buffer = ir_new_empty_ids(in->buffer.count),
         .new_op = heap_alloc(in->op.count, sizeof *f.new_op),
         .dependency_row = ir_new_empty_ids(in->op.count),
-        .next_number = next_numbers(out),
+        .next_number = next_number_of_stems(out),
     };
     f.next_dependency_row =
         heap_alloc((size_t)e->dependency_count + 1, sizeof *f.next_dependency_row);
@@ -252,7 +252,7 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
     struct order order = {0};
     struct first_uses first_uses = {0};
     uint32_t first = out->op.count;
-    swap_shared_tables(e->ir, out);
+    swap_tables_of_all_roles(e->ir, out);
     write_role(e, list, out, &order, &first_uses);
     if (out->role_count > 0) { /* there is no role if there is no op */
         out->role[e->role].op_begin = first;
@@ -264,7 +264,7 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
         stands = offsets_plan_role(
             out, e->role, &order, &first_uses,
             (struct offsets_scope){e->planned_memories, .is_tight = e->choices->pp == 1}, figures);
-    swap_shared_tables(e->ir, out);
+    swap_tables_of_all_roles(e->ir, out);
     clear_rows(e->ir);
     first_uses_release(&first_uses);
     order_release(&order);
@@ -273,5 +273,5 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
 
 void finalize_tables(const struct emit *e, struct ir *out)
 {
-    swap_shared_tables(e->ir, out);
+    swap_tables_of_all_roles(e->ir, out);
 }

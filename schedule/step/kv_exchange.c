@@ -28,7 +28,7 @@ static struct view subsequence_of_cache(const struct stage *s, struct view cache
 {
     int64_t begin = pipeline_tokens_before(s->choices, part),
             end = pipeline_tokens_before(s->choices, part + 1);
-    return view_part(cache, begin * width, (end - begin) * width);
+    return view_slice(cache, begin * width, (end - begin) * width);
 }
 
 void stage_send_kv(struct stage *s, const struct action *action)
@@ -53,7 +53,7 @@ void stage_send_kv(struct stage *s, const struct action *action)
 }
 
 /* Emits the sum of x over the stages 0 to `chunk`. Only the owner, stage `chunk`, gets the result, in place. */
-static void sum_at_owner(struct stage *s, uint32_t chunk, struct view x)
+static void emit_sum_at_owner(struct stage *s, uint32_t chunk, struct view x)
 {
     struct emit *e = s->e;
     uint16_t group = multiplex_group_of_stages(e, "keys", (struct stage_span){0, chunk + 1});
@@ -81,9 +81,9 @@ void stage_return_kv(struct stage *s, const struct action *action)
         for (uint32_t l = layers.end; l-- > layers.first;) {
             struct kv_widths width;
             struct prefix *prefix = prefix_open_caches(e, l, &width);
-            sum_at_owner(s, chunk,
-                         subsequence_of_cache(s, prefix->given_dk, unit - ahead, width.k_width));
-            sum_at_owner(s, chunk,
-                         subsequence_of_cache(s, prefix->given_dv, unit - ahead, width.v_width));
+            emit_sum_at_owner(
+                s, chunk, subsequence_of_cache(s, prefix->given_dk, unit - ahead, width.k_width));
+            emit_sum_at_owner(
+                s, chunk, subsequence_of_cache(s, prefix->given_dv, unit - ahead, width.v_width));
         }
 }

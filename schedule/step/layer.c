@@ -67,7 +67,7 @@ enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };
  * polynomial and the activation; its gradient is the derivative in ten operations, and the product. FPDT_FFN has no
  * SwiGLU; we assume that it would be written in the same way: silu and a product in the forward; sigmoid and two
  * products recomputed; then the gradients of both factors and their concatenation. */
-static int64_t touches_per_element(const struct emit *e, enum chain chain)
+static int64_t memory_accesses_per_element(const struct emit *e, enum chain chain)
 {
     /* [chain][0: GELU, 1: a gated activation] */
     static const uint8_t counted[CHAIN_COUNT][2] = {
@@ -84,7 +84,7 @@ static int64_t touches_per_element(const struct emit *e, enum chain chain)
  * saves only one of w1 and w3, unless pieces save only their input (recomputes_pieces()). Here w1 and w3 are one
  * product, so the results of half of its rows are saved instead, which takes the same bytes and flops; the other part
  * is recomputed. Else it is 1. */
-static uint32_t up_product_parts(const struct emit *e, int64_t rows)
+static uint32_t saved_up_product_divisor(const struct emit *e, int64_t rows)
 {
     const struct kept_products keeps = kept_products_of(e->choices);
     bool halves = is_gated(e) && keeps.gate != keeps.up && !recomputes_pieces(e) && rows > 1;
@@ -119,7 +119,7 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
     buffer_id *up = e->layer_saved[layer].up[chunk];
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, f = model->ffn, width = is_gated(e) ? 2 * f : f;
-    uint32_t parts = up_product_parts(e, rows);
+    uint32_t parts = saved_up_product_divisor(e, rows);
     /* The rows of extra_kept_rows() for all parts are added to the buffer of the last part: if any part is recomputed,
      * that one is. */
     int64_t beside =
@@ -130,15 +130,15 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
         up[i] = last ? emit_buffer(e, "up", CATEGORY_ACTIVATION, (enum dtype)e->choices->dtype,
                                    part.rows * width + beside * f, 0)
                      : emit_activation(e, "up", part.rows, width);
-        tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_part(x, part.begin * h, part.rows * h),
+        tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_slice(x, part.begin * h, part.rows * h),
                       weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
                       view_rows(up[i], 0, part.rows, width), part.rows, width, h);
         adapters_forward(e, layer, first_up_adapter(e), (uint32_t)mlp_product_count(e),
-                         view_part(x, part.begin * h, part.rows * h),
+                         view_slice(x, part.begin * h, part.rows * h),
                          view_rows(up[i], 0, part.rows, width), part.rows,
                          &e->layer_saved[layer].up_adapters[chunk]);
         struct work work = {.kind = is_gated(e) ? WORK_SWIGLU : WORK_GELU,
-                            .activation = {part.rows, f, touches_per_element(e, chain),
+                            .activation = {part.rows, f, memory_accesses_per_element(e, chain),
                                            emit_activation_function(e)}};
         emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
                 1, (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
@@ -151,11 +151,12 @@ static void mlp_up_backward(struct emit *e, const buffer_id up[FFN_PARTS], buffe
                             buffer_id d_up, int64_t rows)
 {
     int64_t f = e->choices->model->ffn, width = is_gated(e) ? 2 * f : f;
-    uint32_t parts = up_product_parts(e, rows);
+    uint32_t parts = saved_up_product_divisor(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
         struct piece part = emit_piece_of_rows(rows, parts, i);
         struct work work = {.kind = is_gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
-                            .activation = {part.rows, f, touches_per_element(e, CHAIN_BACKWARD),
+                            .activation = {part.rows, f,
+                                           memory_accesses_per_element(e, CHAIN_BACKWARD),
                                            emit_activation_function(e)}};
         emit_op(e, e->stream.compute, &work,
                 (struct view[]){view_rows(d_act, part.begin, part.rows, f),
@@ -169,7 +170,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->layer_saved[layer];
     int64_t h = model->hidden, f = model->ffn;
-    const struct emitted before = emit_count(e);
+    const struct emitted before = emit_counts_so_far(e);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
@@ -209,7 +210,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         struct view own = view_rows(dy, piece.begin, piece.rows, h);
         struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);
         int64_t more = recomputes_pieces(e) ? 0 : rows * e->kept_extra_bytes.d_act / 2;
-        if (keeps_up_product(e, up_product_parts(e, rows)))
+        if (keeps_up_product(e, saved_up_product_divisor(e, rows)))
             more += extra_kept_rows(e, rows);
         buffer_id d_act = emit_activation(e, "d_act", rows + more, f);
         buffer_id d_up = emit_activation(e, "d_up", rows, up);
@@ -255,7 +256,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
 static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
 {
     int64_t h = e->choices->model->hidden;
-    const struct emitted before = emit_count(e);
+    const struct emitted before = emit_counts_so_far(e);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
@@ -297,7 +298,7 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
 static int64_t bytes_of_input_beside_copy(const struct emit *e)
 {
     const bool repeats =
-        e->choices->activations == CHOICE_ACTIVATIONS_FULL || kept_core_alone(e->choices);
+        e->choices->activations == CHOICE_ACTIVATIONS_FULL || kept_keeps_core_only(e->choices);
     return repeats && e->kept_extra_bytes.input == 0 && e->kept_extra_bytes.first >= 2 ? 2 : 0;
 }
 
@@ -318,7 +319,7 @@ static buffer_id emit_norm_of_layer(struct emit *e, uint32_t layer, enum weight 
     e->tags.region = REGION_NORM;
     buffer_id y = emit_activation(e, name, rows, h);
     int64_t beside = rows * h * kept_extra_bytes_of_norm(e, weight);
-    if (weight == WEIGHT_NORM1 && kept_core_alone(e->choices))
+    if (weight == WEIGHT_NORM1 && kept_keeps_core_only(e->choices))
         beside += attention_extra_kept_bytes(e, e->unit.rows, e->choices->model->heads);
     *stats = emit_norm_stats(e, weight, rows, beside);
     emit_norm(e, layer, weight, view_of_residual(e, x), view_whole(e, y), *stats, rows, h);
@@ -346,8 +347,8 @@ static bool norm_is_an_operator(const struct emit *e, uint32_t layer, enum weigh
 
 /* Emits the norm at the beginning of a branch, and returns its result; returns x if the branch begins without a
  * norm. */
-static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
-                             struct view *stats)
+static buffer_id emit_norm_before(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
+                                  struct view *stats)
 {
     if (!has_norms_before(e))
         return x;
@@ -359,11 +360,11 @@ static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight,
     return y;
 }
 
-/* Emits the backward of norm_before(), and adds d_residual, the gradient that comes through the residual. Returns the
- * sum. */
-static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weight weight,
-                                      buffer_id dy, buffer_id x, struct view stats,
-                                      buffer_id d_residual)
+/* Emits the backward of emit_norm_before(), and adds d_residual, the gradient that comes through the residual. Returns
+ * the sum. */
+static buffer_id emit_norm_before_backward(struct emit *e, uint32_t layer, enum weight weight,
+                                           buffer_id dy, buffer_id x, struct view stats,
+                                           buffer_id d_residual)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     e->tags.region = REGION_NORM;
@@ -406,7 +407,7 @@ static bool remakes_residual_sum(const struct emit *e)
 }
 
 /* Emits again, in the backward, the sum that the norm before the feed-forward part reads, and returns it. */
-static buffer_id remake_residual_sum(struct emit *e, uint32_t layer)
+static buffer_id emit_residual_sum_again(struct emit *e, uint32_t layer)
 {
     const struct layer_saved *saved = &e->layer_saved[layer];
     struct view stats;
@@ -417,8 +418,8 @@ static buffer_id remake_residual_sum(struct emit *e, uint32_t layer)
     return sum;
 }
 
-static buffer_id norm_after_backward(struct emit *e, uint32_t layer, enum weight weight,
-                                     buffer_id dy, buffer_id x, struct view stats)
+static buffer_id emit_norm_after_backward(struct emit *e, uint32_t layer, enum weight weight,
+                                          buffer_id dy, buffer_id x, struct view stats)
 {
     if (!has_norms_after(e))
         return dy;
@@ -436,7 +437,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 
     combined_begin_part(e, FORWARD_FIRST);
     saved->x = x;
-    saved->norm1 = norm_before(e, layer, WEIGHT_NORM1, x, &saved->norm1_stats);
+    saved->norm1 = emit_norm_before(e, layer, WEIGHT_NORM1, x, &saved->norm1_stats);
 
     saved->attention_out = emit_activation(e, "attention", e->unit.rows, o);
     e->tags.region = REGION_LINEAR;
@@ -462,7 +463,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     saved->x2 = add_branch_to_residual(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x,
                                        saved->attention_projected, &saved->norm1_after_stats);
 
-    saved->norm2 = norm_before(e, layer, WEIGHT_NORM2, saved->x2, &saved->norm2_stats);
+    saved->norm2 = emit_norm_before(e, layer, WEIGHT_NORM2, saved->x2, &saved->norm2_stats);
 
     e->tags.region = REGION_LINEAR;
     buffer_id ffn = saved->ffn_out = emit_activation(e, "ffn", rows, h);
@@ -486,8 +487,8 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
 
     e->tags.region = REGION_LINEAR;
     combined_begin_part(e, BACKWARD_FIRST);
-    buffer_id d_ffn = norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn_out,
-                                          saved->norm2_after_stats);
+    buffer_id d_ffn = emit_norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn_out,
+                                               saved->norm2_after_stats);
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
     if (transformer_layer_has_experts(model, layer))
         experts_backward_pieces(e, layer, d_ffn, d_norm2);
@@ -495,22 +496,22 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
         combined_begin_part(e, BACKWARD_EXPERTS);
         mlp_backward(e, layer, d_ffn, d_norm2);
         combined_begin_part(e, BACKWARD_EXPERT_WEIGHTS);
-        emit_delayed(e);
+        emit_delayed_gradients(e);
         combined_begin_part(e, BACKWARD_LAST);
     }
     /* without a norm that reads the kept result, its bytes stay in use until here */
     if (kept_products_of(e->choices).down && !has_norms_after(e))
         emit_extend_lifetime(e, saved->ffn_out, e->last_compute);
-    const buffer_id x2 = remakes_residual_sum(e) ? remake_residual_sum(e, layer) : saved->x2;
+    const buffer_id x2 = remakes_residual_sum(e) ? emit_residual_sum_again(e, layer) : saved->x2;
     buffer_id dx2 =
-        norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, x2, saved->norm2_stats, dy);
+        emit_norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, x2, saved->norm2_stats, dy);
 
     e->tags.region = REGION_LINEAR;
     e->last_before_wo_backward = e->last_compute;
     buffer_id d_attention = emit_activation(e, "d_attention", e->unit.rows, o);
-    struct view d_projected =
-        view_whole(e, norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2,
-                                          saved->attention_projected, saved->norm1_after_stats));
+    struct view d_projected = view_whole(
+        e, emit_norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2, saved->attention_projected,
+                                    saved->norm1_after_stats));
     struct view dx2_all = tensor_gather(e, d_projected, h, TENSOR_SEQUENCES, "dy_all", false);
     tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NN, dx2_all,
                   weight_view(e, layer, WEIGHT_O), view_none(), view_whole(e, d_attention),
@@ -529,5 +530,6 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     for (size_t i = 0; i < ARRAY_LEN(projections); i++)
         emit_fp32_sum_end(e, layer, projections[i]);
 
-    return norm_before_backward(e, layer, WEIGHT_NORM1, d_norm1, saved->x, saved->norm1_stats, dx2);
+    return emit_norm_before_backward(e, layer, WEIGHT_NORM1, d_norm1, saved->x, saved->norm1_stats,
+                                     dx2);
 }

@@ -49,7 +49,7 @@ static struct row_range unit_rows_of_stage(const struct stage *s, uint32_t chunk
     return (struct row_range){piece.begin, piece.begin + piece.rows};
 }
 
-static struct row_range row_overlap(struct row_range a, struct row_range b)
+static struct row_range intersect_row_ranges(struct row_range a, struct row_range b)
 {
     struct row_range both = {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
     return both.begin < both.end ? both : (struct row_range){0, 0};
@@ -57,7 +57,7 @@ static struct row_range row_overlap(struct row_range a, struct row_range b)
 
 /* Returns the chunk from which `chunk` gets its input in a pass; -1: it gets none. With the opposite pass, it is the
  * chunk to which `chunk` sends. */
-static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pass)
+static int64_t input_chunk_of_pass(const struct stage *s, uint32_t chunk, enum pass pass)
 {
     int64_t from = pass == PASS_FORWARD ? (int64_t)chunk - 1 : (int64_t)chunk + 1;
     return from < pipeline_chunk_count(s->choices) ? from : -1;
@@ -65,7 +65,7 @@ static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pas
 
 /* True if there is a seam between two chunks for this unit: stages share it in at least one of them, so rows may change
  * their tensor rank. */
-static bool rows_change_rank(const struct stage *s, uint32_t chunk, uint32_t other, uint32_t unit)
+static bool has_seam(const struct stage *s, uint32_t chunk, uint32_t other, uint32_t unit)
 {
     return s->choices->tp > 1 &&
            (stages_of_unit(s, chunk, unit).count > 1 || stages_of_unit(s, other, unit).count > 1);
@@ -142,17 +142,18 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
 
 /* ---- messages between stages ---- */
 
-static void add_inbound(struct stage *s, enum pass pass, const struct chunk_task *task,
-                        uint32_t micro)
+static void append_inbound_message(struct stage *s, enum pass pass, const struct chunk_task *task,
+                                   uint32_t micro)
 {
     int64_t chunk =
-        chunk_before(s, task->chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
+        input_chunk_of_pass(s, task->chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
     uint32_t unit = micro * s->choices->subsequences + task->subsequence;
     if (chunk < 0)
         return;
     struct row_range mine = unit_rows_of_stage(s, (uint32_t)chunk, unit, s->e->stage);
     for (uint32_t from = 0; from < s->choices->pp; from++) {
-        struct row_range both = row_overlap(mine, unit_rows_of_stage(s, task->chunk, unit, from));
+        struct row_range both =
+            intersect_row_ranges(mine, unit_rows_of_stage(s, task->chunk, unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
         s->inbound =
@@ -169,13 +170,13 @@ static void list_inbound(struct stage *s)
     multiplex_order(s->choices, task);
     for (uint32_t micro = 0; micro < s->choices->accumulation; micro++) {
         for (uint32_t i = 0; i < all; i++)
-            add_inbound(s, PASS_FORWARD, &task[i], micro);
+            append_inbound_message(s, PASS_FORWARD, &task[i], micro);
         for (uint32_t i = all; i-- > 0;)
-            add_inbound(s, PASS_BACKWARD, &task[i], micro);
+            append_inbound_message(s, PASS_BACKWARD, &task[i], micro);
     }
 }
 
-static uint8_t pair_stream(struct stage *s, const char *stem, uint32_t peer)
+static uint8_t find_or_add_pair_stream(struct stage *s, const char *stem, uint32_t peer)
 {
     char name[MESH_NAME_MAX];
     snprintf(name, sizeof name, "%s%u", stem, peer);
@@ -229,7 +230,8 @@ static op_id emit_message_op(struct stage *s, enum work_kind kind, enum pass pas
     uint8_t stream = sends ? s->send_stream[pass][lane] : s->recv_stream[pass][lane];
     int64_t channel = pass + PASS_COUNT * lane;
     if (s->pipeline->is_multiplexed) {
-        uint8_t send = pair_stream(s, "comm.send", peer), recv = pair_stream(s, "comm.recv", peer);
+        uint8_t send = find_or_add_pair_stream(s, "comm.send", peer),
+                recv = find_or_add_pair_stream(s, "comm.recv", peer);
         stream = sends ? send : recv;
         channel = 0;
     }
@@ -240,8 +242,8 @@ static op_id emit_message_op(struct stage *s, enum work_kind kind, enum pass pas
 
 /* Returns the rows `part` of the input of a passage in a pass. The first call for a passage makes the input's
  * buffer. */
-static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
-                              struct row_range part)
+static struct view input_rows_of_passage(struct stage *s, enum pass pass, uint32_t chunk,
+                                         uint32_t unit, struct row_range part)
 {
     struct row_range mine = unit_rows_of_stage(s, chunk, unit, s->e->stage);
     int64_t h = s->choices->model->hidden;
@@ -259,17 +261,17 @@ static void post_receive(struct stage *s, enum pass pass, uint32_t chunk, uint32
                          uint32_t from, buffer_id *into)
 {
     struct emit *e = s->e;
-    uint32_t before = (uint32_t)chunk_before(s, chunk, pass);
-    struct row_range part = row_overlap(unit_rows_of_stage(s, chunk, unit, e->stage),
-                                        unit_rows_of_stage(s, before, unit, from));
+    uint32_t before = (uint32_t)input_chunk_of_pass(s, chunk, pass);
+    struct row_range part = intersect_row_ranges(unit_rows_of_stage(s, chunk, unit, e->stage),
+                                                 unit_rows_of_stage(s, before, unit, from));
     stage_set_unit(s, chunk, unit, pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
     struct view x;
-    if (rows_change_rank(s, chunk, before, unit)) {
+    if (has_seam(s, chunk, before, unit)) {
         *into = emit_buffer(e, "part", CATEGORY_COMMUNICATION, e->choices->dtype,
                             part.end - part.begin, s->choices->model->hidden);
         x = view_whole(e, *into);
     } else {
-        x = input_rows(s, pass, chunk, unit, part);
+        x = input_rows_of_passage(s, pass, chunk, unit, part);
     }
     op_id op = emit_message_op(s, WORK_RECV, pass, chunk < before ? chunk : before, from, x);
     if (e->last_compute.i != IR_NONE)
@@ -278,17 +280,17 @@ static void post_receive(struct stage *s, enum pass pass, uint32_t chunk, uint32
 
 /* Posts the receive of the message from stage `from` for a passage. First posts the receives of earlier messages from
  * that stage that have not been posted yet. */
-static void post_in_order(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
-                          uint32_t from)
+static void post_receives_up_to(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
+                                uint32_t from)
 {
     for (uint32_t i = 0; i < s->inbound_count; i++) {
         struct inbound_message *m = &s->inbound[i];
         bool wanted = m->pass == pass && m->chunk == chunk && m->unit == unit;
         if (m->from_stage != from)
             continue;
-        if (!m->is_posted)
+        if (!m->is_receive_posted)
             post_receive(s, (enum pass)m->pass, m->chunk, m->unit, from, &m->seam_buffer);
-        m->is_posted = true;
+        m->is_receive_posted = true;
         if (wanted)
             return;
     }
@@ -298,18 +300,18 @@ void stage_receive(struct stage *s, const struct action *action)
 {
     enum pass pass = pass_of_action(action);
     uint32_t chunk = pipeline_chunk_of_stage(s->choices, s->e->stage, action->chunk);
-    int64_t before = chunk_before(s, chunk, pass);
+    int64_t before = input_chunk_of_pass(s, chunk, pass);
     if ((action->kind != ACTION_FORWARD && action->kind != ACTION_BACKWARD) || before < 0)
         return;
     struct row_range mine = unit_rows_of_stage(s, chunk, action->unit, s->e->stage);
     struct stage_span share = stages_of_unit(s, (uint32_t)before, action->unit);
     for (uint32_t from = share.first_stage; from < share.first_stage + share.count; from++) {
         struct row_range both =
-            row_overlap(mine, unit_rows_of_stage(s, (uint32_t)before, action->unit, from));
+            intersect_row_ranges(mine, unit_rows_of_stage(s, (uint32_t)before, action->unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
         if (s->pipeline->is_multiplexed)
-            post_in_order(s, pass, chunk, action->unit, from);
+            post_receives_up_to(s, pass, chunk, action->unit, from);
         else
             post_receive(s, pass, chunk, action->unit, from, NULL);
     }
@@ -323,20 +325,21 @@ static void copy_rows(struct stage *s, struct view x, struct view y)
 
 /* Puts together a passage's input at a seam, from the rows that this stage computed and those that it received. Returns
  * this tensor rank's own rows of the input. */
-static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uint32_t before,
-                            uint32_t unit)
+static buffer_id assemble_seam_input(struct stage *s, enum pass pass, uint32_t chunk,
+                                     uint32_t before, uint32_t unit)
 {
     struct emit *e = s->e;
     int64_t h =
         s->choices->model->hidden * s->choices->tp; /* elements of a row of all tensor ranks */
     struct row_range mine = unit_rows_of_stage(s, chunk, unit, e->stage);
     struct row_range theirs = unit_rows_of_stage(s, before, unit, e->stage),
-                     both = row_overlap(mine, theirs);
+                     both = intersect_row_ranges(mine, theirs);
     int64_t rows = mine.end - mine.begin;
     buffer_id all = emit_buffer(e, "seam", CATEGORY_COMMUNICATION, e->choices->dtype, rows, h);
     if (both.begin < both.end) {
         struct view whole = passage_through(s, before, unit)->gathered_output[pass];
-        copy_rows(s, view_part(whole, (both.begin - theirs.begin) * h, (both.end - both.begin) * h),
+        copy_rows(s,
+                  view_slice(whole, (both.begin - theirs.begin) * h, (both.end - both.begin) * h),
                   view_rows(all, both.begin - mine.begin, both.end - both.begin, h));
     }
     for (uint32_t i = 0; i < s->inbound_count; i++) {
@@ -344,12 +347,12 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
         if (m->pass != pass || m->chunk != chunk || m->unit != unit)
             continue;
         struct row_range part =
-            row_overlap(mine, unit_rows_of_stage(s, before, unit, m->from_stage));
+            intersect_row_ranges(mine, unit_rows_of_stage(s, before, unit, m->from_stage));
         tensor_gather_to(e, view_whole(e, m->seam_buffer),
                          view_rows(all, part.begin - mine.begin, part.end - part.begin, h));
     }
     struct view own = tensor_own_part(e, view_whole(e, all), "seam_own");
-    copy_rows(s, own, input_rows(s, pass, chunk, unit, mine));
+    copy_rows(s, own, input_rows_of_passage(s, pass, chunk, unit, mine));
     return passage_through(s, chunk, unit)->input[pass];
 }
 
@@ -358,14 +361,14 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     enum pass pass = pass_of_action(action);
     uint32_t chunk = pipeline_chunk_of_stage(s->choices, s->e->stage, action->chunk);
     struct passage *here = stage_passage(s, action->chunk, action->unit);
-    int64_t before = chunk_before(s, chunk, pass);
+    int64_t before = input_chunk_of_pass(s, chunk, pass);
     if (before < 0)
         return here->output[PASS_FORWARD]; /* the backward begins with the result of the forward */
-    if (rows_change_rank(s, chunk, (uint32_t)before, action->unit))
-        return seam_input(s, pass, chunk, (uint32_t)before, action->unit);
+    if (has_seam(s, chunk, (uint32_t)before, action->unit))
+        return assemble_seam_input(s, pass, chunk, (uint32_t)before, action->unit);
     struct row_range mine = unit_rows_of_stage(s, chunk, action->unit, s->e->stage);
     struct row_range theirs = unit_rows_of_stage(s, (uint32_t)before, action->unit, s->e->stage);
-    struct row_range both = row_overlap(mine, theirs);
+    struct row_range both = intersect_row_ranges(mine, theirs);
     if (both.begin == both.end)
         return here->input[pass];
     buffer_id made = passage_through(s, (uint32_t)before, action->unit)->output[pass];
@@ -373,7 +376,7 @@ buffer_id stage_input(struct stage *s, const struct action *action)
         return made;
     int64_t h = s->choices->model->hidden;
     copy_rows(s, view_rows(made, both.begin - theirs.begin, both.end - both.begin, h),
-              input_rows(s, pass, chunk, action->unit, both));
+              input_rows_of_passage(s, pass, chunk, action->unit, both));
     return here->input[pass];
 }
 
@@ -387,7 +390,7 @@ static struct view rows_to_send(struct stage *s, const struct passage *made, enu
     if (!seam)
         return view_rows(made->output[pass], begin, rows, h);
     int64_t all = h * s->choices->tp;
-    return tensor_own_part(s->e, view_part(made->gathered_output[pass], begin * all, rows * all),
+    return tensor_own_part(s->e, view_slice(made->gathered_output[pass], begin * all, rows * all),
                            "seam_part");
 }
 
@@ -395,12 +398,12 @@ void stage_send_result(struct stage *s, enum pass pass, const struct action *act
 {
     struct emit *e = s->e;
     uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
-    int64_t to = chunk_before(s, chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
+    int64_t to = input_chunk_of_pass(s, chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
     struct passage *made = stage_passage(s, action->chunk, action->unit);
     made->output[pass] = x;
     if (to < 0)
         return;
-    bool seam = rows_change_rank(s, chunk, (uint32_t)to, action->unit);
+    bool seam = has_seam(s, chunk, (uint32_t)to, action->unit);
     struct row_range mine = unit_rows_of_stage(s, chunk, action->unit, e->stage);
     struct stage_span share = stages_of_unit(s, (uint32_t)to, action->unit);
     e->tags.region = REGION_NONE;
@@ -410,7 +413,7 @@ void stage_send_result(struct stage *s, enum pass pass, const struct action *act
                           "seam_all", false);
     for (uint32_t peer = share.first_stage; peer < share.first_stage + share.count; peer++) {
         struct row_range both =
-            row_overlap(mine, unit_rows_of_stage(s, (uint32_t)to, action->unit, peer));
+            intersect_row_ranges(mine, unit_rows_of_stage(s, (uint32_t)to, action->unit, peer));
         if (peer == e->stage || both.begin == both.end)
             continue;
         s->last_message = emit_message_op(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to,

@@ -22,7 +22,7 @@ struct passage {
  * them. */
 struct inbound_message {
     uint8_t pass;
-    bool is_posted;
+    bool is_receive_posted;
     uint32_t chunk, unit, from_stage; /* the passage that needs it, and the stage that sends it */
     /* at a seam, the buffer that receives the message; IR_NONE: there is no seam, and rows of the passage's input
      * receive it */

@@ -106,12 +106,12 @@ static void emit_backward(struct stage *s, const struct action *action)
         e->combined.layer_number = layers.end - 1 - l;
         dx = layer_backward(e, l, dx);
         if (delays && l > layers.first)
-            emit_delayed(e);
+            emit_delayed_gradients(e);
     }
     e->tags.layer = IR_NONE16;
     stage_send_result(s, PASS_BACKWARD, action, dx);
     if (delays) { /* those of the first layer are computed while the result is sent */
-        emit_delayed(e);
+        emit_delayed_gradients(e);
         e->weights.deferred = NULL;
     }
     emit_late_gradients(e); /* a tied embedding adds to the head's gradient */
@@ -127,7 +127,7 @@ static void emit_weight_gradients(struct stage *s, const struct action *action)
     stage_set_unit(s, pipeline_chunk_of_stage(s->choices, s->e->stage, action->chunk), action->unit,
                    PHASE_BACKWARD);
     weights_begin_micro_batch(s->e, action->unit / s->choices->subsequences);
-    emit_deferred(s->e, &stage_passage(s, action->chunk, action->unit)->deferrals);
+    emit_deferred_gradients(s->e, &stage_passage(s, action->chunk, action->unit)->deferrals);
     emit_late_gradients(s->e);
 }
 
@@ -200,7 +200,7 @@ static void record_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uin
     for (uint32_t k = a->action[i].first_in_list; begin < ir->op.count && k > 0;
          k = a->action[k - 1].next_in_list)
         emit_add_dependency(s->e, (op_id){begin}, a->action[k - 1].send_op);
-    if (s->last_message.i == IR_NONE || a->ack_action[i] == PIPELINE_NEVER)
+    if (s->last_message.i == IR_NONE || a->ack_action[i] == PIPELINE_NO_ACTION)
         return;
     uint32_t *first = &a->action[a->ack_action[i]].first_in_list;
     a->action[i].send_op = s->last_message;
@@ -227,8 +227,8 @@ static void perform_actions(struct stage *s, const struct actions *actions)
             if (next < actions->count)
                 stage_receive(s, &actions->action[next]);
         }
-        const bool ends_two = i > 0 && actions->action[i - 1].is_with_next;
-        if (actions->action[i].is_with_next)
+        const bool ends_two = i > 0 && actions->action[i - 1].is_beside_next_action;
+        if (actions->action[i].is_beside_next_action)
             combined_begin_forward(s->e);
         if (ends_two)
             combined_begin_backward(s->e);
@@ -244,7 +244,7 @@ static void perform_actions(struct stage *s, const struct actions *actions)
     }
 }
 
-static void drop_backwards(struct actions *actions)
+static void remove_backward_actions(struct actions *actions)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < actions->count; i++)
@@ -260,7 +260,7 @@ void emit_step(struct emit *e)
                       .choices = c,
                       .pipeline = pipeline_of_choices(c),
                       .unit_count = pipeline_unit_count(c),
-                      .chunk_count = pipeline_chunk_count_of_stage(c)};
+                      .chunk_count = pipeline_chunks_of_one_stage(c)};
     struct actions actions = {0};
     size_t passages = (size_t)s.chunk_count * s.unit_count;
     s.passage = arena_array(&e->arena, passages, sizeof *s.passage);
@@ -275,7 +275,7 @@ void emit_step(struct emit *e)
     stage_make_streams(&s);
     pipeline_order(&actions, c, e->stage);
     if (c->scope == SCOPE_LAYERS_FORWARD)
-        drop_backwards(&actions);
+        remove_backward_actions(&actions);
     for (uint32_t i = 0; i < actions.count; i++)
         s.actions_left[actions.action[i].unit] += actions.action[i].kind == ACTION_BACKWARD;
     perform_actions(&s, &actions);

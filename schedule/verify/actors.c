@@ -129,7 +129,7 @@ static void find_components(struct components *c, const struct ir *ir,
                             const struct rank_sets *ranks, const struct message_routes *routes,
                             uint32_t rank_count)
 {
-    uint32_t *parent = roots_of_all(rank_count);
+    uint32_t *parent = roots_make(rank_count);
     for (uint32_t rank = 0; rank < rank_count; rank++) {
         uint16_t role = ranks->role[rank];
         if (role == IR_NONE16)

@@ -24,7 +24,7 @@ struct range_map {
 
 /* ---- the walk ---- */
 
-struct overlap_walk {
+struct overlap_check {
     struct verifier *v;
     const struct order *order;
     struct first_uses first_uses;
@@ -50,7 +50,7 @@ static const char *live_range_text(struct verifier *v, uint32_t buffer)
 
 /* Reports a fault unless `buffer` may use bytes that `other` had before: neither is persistent, and the first use of
  * `buffer` comes after every op of the free set of `other`, which must not be empty. */
-static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
+static void check_shared_bytes(struct overlap_check *w, uint32_t buffer, uint32_t other)
 {
     struct verifier *v = w->v;
     const struct ir *ir = v->ir;
@@ -90,7 +90,7 @@ static size_t first_range_after(const struct range_map *m, uint64_t begin)
 }
 
 /* Checks the buffer against those that have had its bytes, and then records it as the last that has them. */
-static void claim_range(struct overlap_walk *w, uint32_t buffer)
+static void check_and_record_range(struct overlap_check *w, uint32_t buffer)
 {
     const struct ir *ir = w->v->ir;
     struct range_map *m = &w->map[ir->buffer.memory[buffer]];
@@ -98,7 +98,7 @@ static void claim_range(struct overlap_walk *w, uint32_t buffer)
     size_t first = first_range_after(m, begin),
            last = first; /* rows [first, last) share bytes with the buffer */
     for (; last < m->count && m->row[last].begin < end; last++)
-        check_pair(w, buffer, m->row[last].buffer);
+        check_shared_bytes(w, buffer, m->row[last].buffer);
     /* the rest of the first range, the buffer's range, and the rest of the last range */
     struct byte_range new[3];
     size_t count = 0;
@@ -114,8 +114,8 @@ static void claim_range(struct overlap_walk *w, uint32_t buffer)
 }
 
 /* Checks that a buffer has an offset and lies inside the arena. If so, checks it against the buffers that have had its
- * bytes (claim_range()). */
-static void place_buffer(struct overlap_walk *w, uint32_t buffer)
+ * bytes (check_and_record_range()). */
+static void place_buffer(struct overlap_check *w, uint32_t buffer)
 {
     struct verifier *v = w->v;
     const struct ir *ir = v->ir;
@@ -134,10 +134,10 @@ static void place_buffer(struct overlap_walk *w, uint32_t buffer)
             buffer_text(v, buffer), bytes, offset, memory_names[memory], ir->planned_bytes[memory]);
         return;
     }
-    claim_range(w, buffer);
+    check_and_record_range(w, buffer);
 }
 
-static void walk_role(struct overlap_walk *w, uint32_t role)
+static void check_overlaps_of_role(struct overlap_check *w, uint32_t role)
 {
     const struct ir *ir = w->v->ir;
     for (int memory = 0; memory < MEMORY_COUNT; memory++)
@@ -164,16 +164,16 @@ void check_overlap(struct verifier *v)
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         planned += ir->buffer.offset[b] != UINT64_MAX;
     if (planned == 0) {
-        verify_note_checked(v, "no offsets are planned");
+        verify_record_checked(v, "no offsets are planned");
         return;
     }
-    struct overlap_walk w = {.v = v};
+    struct overlap_check w = {.v = v};
     for (uint32_t role = 0; role < ir->role_count; role++)
-        walk_role(&w, role);
+        check_overlaps_of_role(&w, role);
     first_uses_release(&w.first_uses);
     for (int memory = 0; memory < MEMORY_COUNT; memory++)
         free(w.map[memory].row);
-    verify_note_checked(v, "%" PRIu32 " planned buffers", planned);
+    verify_record_checked(v, "%" PRIu32 " planned buffers", planned);
 }
 
 void check_capacity(struct verifier *v)
@@ -189,5 +189,5 @@ void check_capacity(struct verifier *v)
                         " there are",
                         memory_names[m], arena, arena - limit, limit);
     }
-    verify_note_checked(v, limited ? "arenas against limits" : "no limits were given");
+    verify_record_checked(v, limited ? "arenas against limits" : "no limits were given");
 }

@@ -17,7 +17,7 @@ void check_guards(struct verifier *v)
             verify_fail(v, "%s is a collective or barrier and has a guard; every rank must run it",
                         op_text(v, op));
     }
-    verify_note_checked(v, "%" PRIu32 " guarded ops", guarded);
+    verify_record_checked(v, "%" PRIu32 " guarded ops", guarded);
 }
 
 /* ---- collectives ---- */
@@ -115,8 +115,8 @@ void check_collectives(struct verifier *v)
         collectives += issued;
         check_group(v, ops, group);
     }
-    verify_note_checked(v, "%" PRIu32 " ops in %" PRIu32 " groups, all instances", collectives,
-                        groups);
+    verify_record_checked(v, "%" PRIu32 " ops in %" PRIu32 " groups, all instances", collectives,
+                          groups);
 }
 
 /* ---- messages ---- */
@@ -184,6 +184,6 @@ void check_messages(struct verifier *v)
         else if (v->ir->op.kind[message->op] == WORK_SEND)
             compare_matched(v, a, message);
     }
-    verify_note_checked(v, "%" PRIu32 " messages of %" PRIu32 " ranks that stand for %" PRIu32,
-                        there, a->actor_count, a->rank_count);
+    verify_record_checked(v, "%" PRIu32 " messages of %" PRIu32 " ranks that stand for %" PRIu32,
+                          there, a->actor_count, a->rank_count);
 }

@@ -104,5 +104,5 @@ void check_coverage(struct verifier *v)
         check_rounds(v, &op[i], end - i);
     }
     free(op);
-    verify_note_checked(v, "%" PRIu32 " plans of tiles, %zu attention ops", lists, ops);
+    verify_record_checked(v, "%" PRIu32 " plans of tiles, %zu attention ops", lists, ops);
 }

@@ -38,12 +38,12 @@ static const char *mask_text(const struct work *work)
 
 /* For each shape, the reason why its parameters do not fit the schedule. The reasons are kept, because counting the
  * rows that ranks need of each other takes long. */
-struct unfit_shapes {
+struct shape_faults {
     bool *is_known;      /* [shapes] */
     const char **reason; /* [shapes] NULL: the shape fits */
 };
 
-static const char *why_shape_unfit(struct unfit_shapes *unfit, const struct ir *ir, uint32_t op)
+static const char *why_shape_unfit(struct shape_faults *unfit, const struct ir *ir, uint32_t op)
 {
     uint32_t shape = ir->op.shape[op];
     if (!unfit->is_known[shape])
@@ -52,7 +52,7 @@ static const char *why_shape_unfit(struct unfit_shapes *unfit, const struct ir *
     return unfit->reason[shape];
 }
 
-static void check_attention_op(struct verifier *v, struct unfit_shapes *unfit, uint32_t op,
+static void check_attention_op(struct verifier *v, struct shape_faults *unfit, uint32_t op,
                                const char *why)
 {
     const struct ir *ir = v->ir;
@@ -77,7 +77,7 @@ static void check_attention_op(struct verifier *v, struct unfit_shapes *unfit, u
 }
 
 /* Checks an op that moves rows which ranks need of each other. */
-static void check_row_moving_op(struct verifier *v, struct unfit_shapes *unfit, uint32_t op,
+static void check_row_moving_op(struct verifier *v, struct shape_faults *unfit, uint32_t op,
                                 const char *why)
 {
     if (why != NULL) {
@@ -107,7 +107,7 @@ void check_documents(struct verifier *v)
                         " context ranks, as layout dealt needs",
                         i, ir->layout.sequence_tokens / ir->layout.cp, ir->layout.cp);
     uint32_t ops = 0;
-    struct unfit_shapes unfit = {arena_array(&v->arena, ir->shape_count, sizeof *unfit.is_known),
+    struct shape_faults unfit = {arena_array(&v->arena, ir->shape_count, sizeof *unfit.is_known),
                                  arena_array(&v->arena, ir->shape_count, sizeof *unfit.reason)};
     for (uint32_t op = 0; op < ir->op.count; op++) {
         struct row_use use;
@@ -118,6 +118,6 @@ void check_documents(struct verifier *v)
         check_attention_op(v, &unfit, op, why);
         ops++;
     }
-    verify_note_checked(v, "%" PRIu32 " lists of documents, %" PRIu32 " attention ops",
-                        d->list_count, ops);
+    verify_record_checked(v, "%" PRIu32 " lists of documents, %" PRIu32 " attention ops",
+                          d->list_count, ops);
 }

@@ -40,7 +40,7 @@ struct access {
     bool is_write;
 };
 
-struct race_walk {
+struct race_check {
     struct verifier *v;
     const struct order *order;
     uint32_t all_ranks;           /* the set of all ranks of the role */
@@ -52,7 +52,7 @@ struct race_walk {
     uint32_t reported_op, reported_other_op;
 };
 
-static uint32_t new_access(struct race_walk *w)
+static uint32_t new_access(struct race_check *w)
 {
     uint32_t a = w->spare_access;
     if (a != IR_NONE) {
@@ -76,7 +76,7 @@ static struct view shared_elements(const struct ir *ir, struct view view, uint32
     return view;
 }
 
-static void report_race(struct race_walk *w, struct access op, struct view view,
+static void report_race(struct race_check *w, struct access op, struct view view,
                         struct access other, uint32_t ranks)
 {
     struct verifier *v = w->v;
@@ -97,7 +97,7 @@ enum { LATEST = 4 };
 
 /* Reports races between a new access and the accesses of a pile, and drops those that the new one replaces. Returns the
  * pile's new top; IR_NONE if it is empty. */
-static uint32_t check_pile_for_races(struct race_walk *w, uint32_t top, struct access new,
+static uint32_t check_pile_for_races(struct race_check *w, uint32_t top, struct access new,
                                      struct view view)
 {
     uint32_t *link = &top;
@@ -131,7 +131,7 @@ static uint32_t check_pile_for_races(struct race_walk *w, uint32_t top, struct a
     return top;
 }
 
-static void check_slot_for_races(struct race_walk *w, uint32_t slot, struct access new,
+static void check_slot_for_races(struct race_check *w, uint32_t slot, struct access new,
                                  struct view view)
 {
     uint8_t stream = w->order->stream_of_op[new.op - w->order->first_op];
@@ -204,10 +204,10 @@ void check_races(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct buffer_slots *slots = verifier_slots(v);
-    struct race_walk w = {.v = v,
-                          .first_pile_of_slot = ir_new_empty_ids(slots->slot_count),
-                          .spare_access = IR_NONE,
-                          .reported_op = IR_NONE};
+    struct race_check w = {.v = v,
+                           .first_pile_of_slot = ir_new_empty_ids(slots->slot_count),
+                           .spare_access = IR_NONE,
+                           .reported_op = IR_NONE};
     for (uint32_t role = 0; role < ir->role_count; role++) {
         w.order = verifier_order(v, role);
         w.all_ranks = ranks_running(v, role, IR_NONE16);
@@ -216,7 +216,7 @@ void check_races(struct verifier *v)
             for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
                 uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];
-                slots_of(slots, ir, operand, &buffer, &from, &to);
+                slots_of_operand(slots, ir, operand, &buffer, &from, &to);
                 new.is_write = k >= ir->op.read_count[op];
                 for (uint32_t slot = from; slot < to; slot++)
                     check_slot_for_races(&w, slot, new, ir_view(ir, operand));
@@ -226,23 +226,23 @@ void check_races(struct verifier *v)
     }
     free(w.first_pile_of_slot);
     free(w.access);
-    verify_note_checked(v, "%" PRIu32 " ops of %" PRIu32 " roles, once for all ranks", ir->op.count,
-                        ir->role_count);
+    verify_record_checked(v, "%" PRIu32 " ops of %" PRIu32 " roles, once for all ranks",
+                          ir->op.count, ir->role_count);
 }
 
 /* ---- read before write ---- */
 
-struct write_walk {
+struct written_check {
     struct verifier *v;
     uint32_t *written_by; /* [slots] the set of ranks that have written it */
 };
 
-static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32_t operand)
+static void check_read(struct written_check *w, uint32_t op, uint32_t ranks, uint32_t operand)
 {
     struct verifier *v = w->v;
     const struct ir *ir = v->ir;
     uint32_t buffer, from, to, bad_from = IR_NONE, bad_to = 0, rank = IR_NONE;
-    slots_of(&v->slots, ir, operand, &buffer, &from, &to);
+    slots_of_operand(&v->slots, ir, operand, &buffer, &from, &to);
     const bool given = ir->buffer.category[buffer] == CATEGORY_INPUT &&
                        ir->buffer.memory[buffer] != MEMORY_HBM &&
                        liveness_is_persistent(ir, buffer);
@@ -289,7 +289,7 @@ void check_written(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct buffer_slots *slots = verifier_slots(v);
-    struct write_walk w = {.v = v};
+    struct written_check w = {.v = v};
     w.written_by =
         heap_zalloc(slots->slot_count, sizeof *w.written_by); /* set 0: no rank has written it */
     for (uint32_t r = 0; r < ir->role_count; r++) {
@@ -303,15 +303,15 @@ void check_written(struct verifier *v)
                 check_read(&w, op, reading, operand[k]);
             for (uint32_t k = ir->op.read_count[op]; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
-                slots_of(slots, ir, operand[k], &buffer, &from, &to);
+                slots_of_operand(slots, ir, operand[k], &buffer, &from, &to);
                 for (uint32_t slot = from; slot < to; slot++)
                     w.written_by[slot] = ranks_union(v, w.written_by[slot], writing);
             }
         }
     }
     free(w.written_by);
-    verify_note_checked(v, "%" PRIu32 " slots of %" PRIu32 " buffers on %" PRIu32 " ranks",
-                        slots->slot_count, ir->buffer.count, mesh_rank_count(&ir->mesh));
+    verify_record_checked(v, "%" PRIu32 " slots of %" PRIu32 " buffers on %" PRIu32 " ranks",
+                          slots->slot_count, ir->buffer.count, mesh_rank_count(&ir->mesh));
 }
 
 /* ---- pageable-copy ---- */
@@ -387,7 +387,7 @@ void check_pageable_copies(struct verifier *v)
         }
     }
     free(pending.op);
-    verify_note_checked(v, "%" PRIu32 " copies from pageable memory", copies);
+    verify_record_checked(v, "%" PRIu32 " copies from pageable memory", copies);
 }
 
 /* ---- lifetimes ---- */
@@ -430,7 +430,7 @@ void check_use_after_free(struct verifier *v)
                     ir->buffer.free_count[buffer] > 1 ? " and others" : "");
             }
     }
-    verify_note_checked(v, "%" PRIu32 " operands", ir->operand_count);
+    verify_record_checked(v, "%" PRIu32 " operands", ir->operand_count);
 }
 
 void check_double_free(struct verifier *v)
@@ -459,7 +459,7 @@ void check_double_free(struct verifier *v)
                             buffer_text(v, b), ir->role[ir->buffer.role[b]].name, set[k].i);
         }
     }
-    verify_note_checked(v, "%" PRIu32 " free sets", freed);
+    verify_record_checked(v, "%" PRIu32 " free sets", freed);
 }
 
 void check_leaks(struct verifier *v)
@@ -478,5 +478,5 @@ void check_leaks(struct verifier *v)
             verify_fail(v, "%s is never freed and not persistent", buffer_text(v, b));
     }
     free(touched);
-    verify_note_checked(v, "%" PRIu32 " buffers", ir->buffer.count);
+    verify_record_checked(v, "%" PRIu32 " buffers", ir->buffer.count);
 }

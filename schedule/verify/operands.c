@@ -205,7 +205,7 @@ static void operand_needs_of(struct verifier *v, const struct work *work,
     needs->write_count_least = required_operand_count(needs->write, needs->write_count);
 }
 
-struct operand_needs *needs_of_all_shapes(struct verifier *v)
+struct operand_needs *needs_find_for_all_shapes(struct verifier *v)
 {
     struct operand_needs *all = heap_zalloc(v->ir->shape_count, sizeof *all);
     for (uint32_t s = 0; s < v->ir->shape_count; s++)
@@ -246,7 +246,7 @@ static void check_count(struct verifier *v, uint32_t op, const char *what, uint3
 void check_operands(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct operand_needs *all = needs_of_all_shapes(v);
+    struct operand_needs *all = needs_find_for_all_shapes(v);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct operand_needs *n = &all[ir->op.shape[op]];
         uint32_t reads = ir->op.read_count[op], writes = ir->op.write_count[op];
@@ -268,5 +268,6 @@ void check_operands(struct verifier *v)
         }
     }
     free(all);
-    verify_note_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count, ir->shape_count);
+    verify_record_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count,
+                          ir->shape_count);
 }

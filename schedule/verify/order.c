@@ -27,7 +27,7 @@ void check_waits(struct verifier *v)
                 verify_fail(v, "%s waits for op %" PRIu32 ", %s", op_text(v, op), other, what);
             }
     }
-    verify_note_checked(v, "%" PRIu32 " waits", ir->wait_count);
+    verify_record_checked(v, "%" PRIu32 " waits", ir->wait_count);
 }
 
 /* ---- the counterexample ---- */
@@ -92,7 +92,7 @@ static struct deadlock_step find_blocker(const struct untimed_run *r, struct dea
     return find_missing_actor(r, at.actor, at.op);
 }
 
-static bool same_step(struct deadlock_step a, struct deadlock_step b)
+static bool deadlock_steps_are_equal(struct deadlock_step a, struct deadlock_step b)
 {
     return a.actor == b.actor && a.op == b.op;
 }
@@ -108,7 +108,7 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
     do {
         slow = find_blocker(r, slow, &why);
         fast = find_blocker(r, find_blocker(r, fast, &why), &why);
-    } while (!same_step(slow, fast));
+    } while (!deadlock_steps_are_equal(slow, fast));
 
     enum { STEPS_SHOWN = 12 };
     struct arena *arena = &r->v->arena;
@@ -117,7 +117,7 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
     struct deadlock_step step = slow;
     for (int shown = 1;; shown++) {
         step = find_blocker(r, step, &why);
-        if (same_step(step, slow)) {
+        if (deadlock_steps_are_equal(step, slow)) {
             text = arena_printf(arena, "%s, which %s the first", text, why);
             break;
         }
@@ -136,7 +136,7 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
 
 /* True if no deadlock is possible: ops wait only for earlier ops, there are no messages, and there are either no
  * collectives or only one role. Then only an earlier op of its own list can delay an op. */
-static bool cannot_deadlock(const struct verifier *v, const struct exchange *exchange)
+static bool deadlock_is_impossible(const struct verifier *v, const struct exchange *exchange)
 {
     const struct ir *ir = v->ir;
     if (v->has_forward_waits)
@@ -149,7 +149,7 @@ static bool cannot_deadlock(const struct verifier *v, const struct exchange *exc
 }
 
 /* The most ops that a run with every rank as an actor may execute. */
-#define RANKS_APART_MAX 20000000u
+#define OPS_WITH_ALL_RANKS_MAX 20000000u
 
 /* True if the schedule may be run again with every rank as an actor of its own. */
 static bool may_run_with_every_rank(struct verifier *v, const struct actors *actors)
@@ -159,15 +159,15 @@ static bool may_run_with_every_rank(struct verifier *v, const struct actors *act
     for (uint32_t rank = 0; rank < actors->rank_count; rank++)
         if (ranks->role[rank] != IR_NONE16)
             ops += v->ir->role[ranks->role[rank]].op_count;
-    return actors->actor_count < actors->rank_count && ops <= RANKS_APART_MAX;
+    return actors->actor_count < actors->rank_count && ops <= OPS_WITH_ALL_RANKS_MAX;
 }
 
 void check_deadlock(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct exchange *exchange = verify_exchange(v);
-    if (cannot_deadlock(v, exchange)) {
-        verify_note_checked(v, "every op only waits for earlier ones, on all ranks alike");
+    if (deadlock_is_impossible(v, exchange)) {
+        verify_record_checked(v, "every op only waits for earlier ones, on all ranks alike");
         return;
     }
     if (exchange->actors.has_too_many_messages) {
@@ -180,8 +180,8 @@ void check_deadlock(struct verifier *v)
     struct untimed_run run;
     run_begin(&run, v, &exchange->ops, &exchange->actors, &lanes);
     uint32_t stuck = run_until_blocked(&run);
-    verify_note_checked(v, "run of %" PRIu32 " ranks that stand for %" PRIu32,
-                        exchange->actors.actor_count, exchange->actors.rank_count);
+    verify_record_checked(v, "run of %" PRIu32 " ranks that stand for %" PRIu32,
+                          exchange->actors.actor_count, exchange->actors.rank_count);
     struct actors apart = {0};
     if (stuck != IR_NONE && may_run_with_every_rank(v, &exchange->actors)) {
         actors_make(&apart, v, &exchange->ops, false);
@@ -189,7 +189,7 @@ void check_deadlock(struct verifier *v)
             run_release(&run);
             run_begin(&run, v, &exchange->ops, &apart, &lanes);
             stuck = run_until_blocked(&run);
-            verify_note_checked(v, "run of all %" PRIu32 " ranks", apart.actor_count);
+            verify_record_checked(v, "run of all %" PRIu32 " ranks", apart.actor_count);
         }
     }
     if (stuck != IR_NONE)

@@ -70,8 +70,8 @@ void check_placement(struct verifier *v)
     for (uint32_t role = 0; role < ir->role_count; role++)
         for (uint32_t op = ir->role[role].op_begin; role_has_op(&ir->role[role], op); op++)
             check_op_placement(v, role, op);
-    verify_note_checked(v, "%" PRIu32 " ops, %" PRIu32 " ranks", ir->op.count,
-                        mesh_rank_count(&ir->mesh));
+    verify_record_checked(v, "%" PRIu32 " ops, %" PRIu32 " ranks", ir->op.count,
+                          mesh_rank_count(&ir->mesh));
 }
 
 /* ---- binding ---- */
@@ -266,6 +266,6 @@ void check_bindings(struct verifier *v)
             bound++;
             check_binding(v, b, &ir->binding[ir->buffer.binding[b]]);
         }
-    verify_note_checked(v, "%" PRIu32 " bound buffers, %" PRIu32 " bundles", bound,
-                        ir->bundle_count);
+    verify_record_checked(v, "%" PRIu32 " bound buffers, %" PRIu32 " bundles", bound,
+                          ir->bundle_count);
 }

@@ -12,22 +12,22 @@ void rank_sets_release(struct rank_sets *s)
     free(s->ranks_of_guard);
     free(s->bits);
     free(s->combined_set);
-    id_map_release(&s->set_of_bits);
+    id_map_release(&s->set_by_bits);
     *s = (struct rank_sets){0};
 }
 
 /* ---- sets by number; 0 is the empty set ---- */
 
-static uint32_t number_of_set(struct rank_sets *s, const uint64_t *bits)
+static uint32_t find_or_add_set(struct rank_sets *s, const uint64_t *bits)
 {
     size_t bytes = s->words_per_set * sizeof *bits;
     uint64_t hash = hash_text((const char *)bits, bytes);
-    for (struct id_probe p = id_map_probe(&s->set_of_bits, hash); id_map_next(&s->set_of_bits, &p);)
+    for (struct id_probe p = id_map_probe(&s->set_by_bits, hash); id_map_next(&s->set_by_bits, &p);)
         if (memcmp(s->bits + (size_t)p.row * s->words_per_set, bits, bytes) == 0)
             return p.row;
     s->bits = heap_grow(s->bits, &s->capacity, (size_t)s->set_count + 1, bytes);
     memcpy(s->bits + (size_t)s->set_count * s->words_per_set, bits, bytes);
-    id_map_add(&s->set_of_bits, hash, s->set_count);
+    id_map_add(&s->set_by_bits, hash, s->set_count);
     return s->set_count++;
 }
 
@@ -61,7 +61,7 @@ const struct rank_sets *verifier_ranks(struct verifier *v)
             if (guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank))
                 add_rank(s->ranks_of_guard + (size_t)g * s->words_per_set, rank);
     s->combined_set = heap_zalloc(s->words_per_set, sizeof *s->combined_set);
-    number_of_set(s, s->combined_set);
+    find_or_add_set(s, s->combined_set);
     return s;
 }
 
@@ -76,7 +76,7 @@ static uint32_t combine_sets(struct rank_sets *s, enum set_operation how, uint32
                  y = s->bits[(size_t)b * s->words_per_set + i];
         s->combined_set[i] = how == UNION ? x | y : how == MINUS ? x & ~y : x & y;
     }
-    return number_of_set(s, s->combined_set);
+    return find_or_add_set(s, s->combined_set);
 }
 
 uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index)
@@ -88,7 +88,7 @@ uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index)
     uint32_t instances = index < group_rank_count(mesh, g) ? group_instance_count(mesh, g) : 0;
     for (uint32_t i = 0; i < instances; i++)
         add_rank(s->combined_set, group_rank_of_member(mesh, g, i, index));
-    return number_of_set(s, s->combined_set);
+    return find_or_add_set(s, s->combined_set);
 }
 
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b)
@@ -119,9 +119,9 @@ uint32_t ranks_running(struct verifier *v, uint32_t role, uint16_t guard)
 {
     verifier_ranks(v);
     struct rank_sets *s = &v->ranks;
-    uint32_t set = number_of_set(s, s->ranks_of_role + (size_t)role * s->words_per_set);
+    uint32_t set = find_or_add_set(s, s->ranks_of_role + (size_t)role * s->words_per_set);
     if (guard == IR_NONE16)
         return set;
     return ranks_intersection(
-        v, set, number_of_set(s, s->ranks_of_guard + (size_t)guard * s->words_per_set));
+        v, set, find_or_add_set(s, s->ranks_of_guard + (size_t)guard * s->words_per_set));
 }

@@ -25,5 +25,5 @@ void check_routing(struct verifier *v)
             verify_fail(v, "%s has a route, and %s", op_text(v, op), fault);
     }
     free((void *)why);
-    verify_note_checked(v, "%" PRIu32 " lists of shares, %" PRIu32 " ops", r->list_count, ops);
+    verify_record_checked(v, "%" PRIu32 " lists of shares, %" PRIu32 " ops", r->list_count, ops);
 }

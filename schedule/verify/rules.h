@@ -34,7 +34,7 @@ struct rank_sets {
     uint32_t set_count;
     size_t capacity;
     uint64_t *combined_set; /* (words) room for a set that may be new */
-    struct id_map set_of_bits;
+    struct id_map set_by_bits;
 };
 
 struct verify_limits;
@@ -49,7 +49,7 @@ struct verifier {
     const char *rule;             /* the name of that rule */
     struct arena arena;           /* memory for texts and small tables */
     struct order order;
-    uint32_t order_role; /* the role whose clocks `order` holds; IR_NONE: none */
+    uint32_t role_of_order; /* the role whose clocks `order` holds; IR_NONE: none */
     struct buffer_slots slots;
     struct rank_sets ranks;
     struct exchange exchange;
@@ -60,7 +60,7 @@ struct verifier {
 /* Reports one fault. The text has no "rule: " and no newline. */
 void verify_fail(struct verifier *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Records what the rule has looked at, for the report ("41216 ops of 4 roles"). */
-void verify_note_checked(struct verifier *v, const char *format, ...)
+void verify_record_checked(struct verifier *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 const struct order *verifier_order(struct verifier *v, uint32_t role);
@@ -77,8 +77,8 @@ static inline bool touched_by_earlier_operand(const struct ir *ir, uint32_t op, 
 }
 
 /* Finds the buffer of an operand (an entry of ir.operand), and its slots *from .. *to - 1 that the operand covers. */
-void slots_of(const struct buffer_slots *slots, const struct ir *ir, uint32_t operand,
-              uint32_t *buffer, uint32_t *from, uint32_t *to);
+void slots_of_operand(const struct buffer_slots *slots, const struct ir *ir, uint32_t operand,
+                      uint32_t *buffer, uint32_t *from, uint32_t *to);
 
 /* Sets of ranks are named by numbers. 0 is the empty set, and equal sets have equal numbers. ranks_running() returns
  * the set of a role's ranks that run ops with a guard (IR_NONE16: all of the role). The next three return the union,
@@ -101,7 +101,7 @@ struct operand_needs {
 };
 
 /* Returns the needs of all shapes, in an array on the heap. */
-struct operand_needs *needs_of_all_shapes(struct verifier *v);
+struct operand_needs *needs_find_for_all_shapes(struct verifier *v);
 
 /* These return texts for messages, in v->arena. If the rule's next messages will not be shown, they return "". */
 const char *op_text(struct verifier *v, uint32_t op);         /* "op 7 (matmul on compute)" */

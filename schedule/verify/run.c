@@ -63,7 +63,7 @@ static void find_parties(struct untimed_run *r, uint32_t group)
     const struct group *g = &ir->group[group];
     uint32_t instances = group_instance_count(&ir->mesh, g);
     uint32_t *first = ir_new_empty_ids(instances);
-    uint32_t *parent = roots_of_all(a->actor_count);
+    uint32_t *parent = roots_make(a->actor_count);
     for (uint32_t rank = 0; rank < a->rank_count; rank++) {
         uint32_t instance, index, actor = a->actor_of_rank[rank];
         if (actor == IR_NONE || sequence_length(r, actor, group) == 0 ||
@@ -230,15 +230,15 @@ static bool run_actor(struct untimed_run *r, uint32_t actor)
 {
     uint32_t streams = r->ir->stream_count;
     uint32_t *host = &r->next_op[(size_t)actor * (streams + 1) + streams];
-    bool moved = true, ever = false;
-    for (; moved; ever |= moved) {
+    bool moved = true, has_ever_moved = false;
+    for (; moved; has_ever_moved |= moved) {
         moved = false;
         for (; *host != IR_NONE && host_may_continue(r, actor, *host); moved = true)
             *host = r->lanes->next_on_host[*host];
         for (uint32_t s = 0; s < streams; s++)
             moved |= run_stream(r, actor, s);
     }
-    return ever;
+    return has_ever_moved;
 }
 
 uint32_t run_until_blocked(struct untimed_run *r)

@@ -86,7 +86,7 @@ static void check_op_types(struct verifier *v, uint32_t op, const struct operand
 void check_types(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct operand_needs *all = needs_of_all_shapes(v);
+    struct operand_needs *all = needs_find_for_all_shapes(v);
     struct other_dtype other = {0};
     for (uint32_t op = 0; op < ir->op.count; op++)
         check_op_types(v, op, &all[ir->op.shape[op]], &other);
@@ -102,5 +102,6 @@ void check_types(struct verifier *v)
                     dtype_name((enum dtype)ir->dtype), dtype_name((enum dtype)ir->dtype),
                     other.op_count, other.op_count == 1 ? "" : "s", other.op_count == 1 ? "s" : "");
     free(all);
-    verify_note_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count, ir->shape_count);
+    verify_record_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count,
+                          ir->shape_count);
 }

@@ -23,7 +23,7 @@ void verify_fail(struct verifier *v, const char *format, ...)
     diag_error(v->diag, v->at, STATUS_NO, "%s: %s", v->rule, text);
 }
 
-void verify_note_checked(struct verifier *v, const char *format, ...)
+void verify_record_checked(struct verifier *v, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -35,9 +35,9 @@ void verify_note_checked(struct verifier *v, const char *format, ...)
 
 const struct order *verifier_order(struct verifier *v, uint32_t role)
 {
-    if (v->order_role != role) {
+    if (v->role_of_order != role) {
         order_compute_role(&v->order, v->ir, role);
-        v->order_role = role;
+        v->role_of_order = role;
     }
     return &v->order;
 }
@@ -106,8 +106,8 @@ const struct buffer_slots *verifier_slots(struct verifier *v)
     return s;
 }
 
-void slots_of(const struct buffer_slots *slots, const struct ir *ir, uint32_t operand,
-              uint32_t *buffer, uint32_t *from, uint32_t *to)
+void slots_of_operand(const struct buffer_slots *slots, const struct ir *ir, uint32_t operand,
+                      uint32_t *buffer, uint32_t *from, uint32_t *to)
 {
     if (operand & IR_RANGE) {
         uint32_t range = operand & ~IR_RANGE;

@@ -70,7 +70,7 @@ enum status verify(const struct ir *ir, const struct verify_limits *limits, cons
         report = &own;
     *report = (struct verify_report){0};
     struct verifier v = {
-        .ir = ir, .limits = limits, .at = {.name = name}, .diag = diag, .order_role = IR_NONE};
+        .ir = ir, .limits = limits, .at = {.name = name}, .diag = diag, .role_of_order = IR_NONE};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < VERIFY_RULES; i++) {
         v.result = &report->result[i];

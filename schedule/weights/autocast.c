@@ -61,7 +61,7 @@ static bool runs_under_autocast(const struct autocast *a, uint32_t op)
     return pieces || ir->op.phase[op] == PHASE_FORWARD;
 }
 
-static void find_regions(struct autocast *a, const struct op_list *list)
+static void find_autocast_regions(struct autocast *a, const struct op_list *list)
 {
     const struct ir *ir = a->e->ir;
     for (uint32_t i = 0; i < list->count; i++) {
@@ -131,7 +131,7 @@ void pass_autocast(struct emit *e, struct op_list *list)
         a.copies[i] = (struct weight_copies){false, {IR_NONE}, {IR_NONE}};
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
         a.bundle_of[e->weights.bundle[b].param.i] = b;
-    find_regions(&a, list);
+    find_autocast_regions(&a, list);
     for (uint32_t i = 0; i < list->count; i++) {
         redirect_operands(&a, list->op[i]);
         op_list_push(&a.new_list, (op_id){list->op[i]});

@@ -43,10 +43,10 @@ static enum weight weight_of_name(const char *name)
 }
 
 enum {
-    NAME_SIZE = 112,
+    TENSOR_NAME_SIZE = 112,
     /* The most bundles of a part of the model: the main one, and two of those with stored weights, adapters or
      * experts. */
-    BUNDLES_OF_PART = 3,
+    BUNDLES_PER_PART_MAX = 3,
 };
 
 /* Adds one tensor to the ir, or each of its blocks if tensor ranks cut these separately, and sets the tensor's slot.
@@ -59,11 +59,11 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
     uint32_t copied = e->tensor.axes & ~e->tensor.copy_axes;
     int64_t rows = 0, cols = cut->cuts_columns ? spec->cols / (int64_t)e->tensor.size : spec->cols;
     int64_t first = 0;
-    char name[NAME_SIZE];
+    char name[TENSOR_NAME_SIZE];
     for (int i = 0; i < cut->block_count; i++) {
         const struct tensor_block *block = &cut->block[i];
         int64_t parts = (int64_t)e->tensor.size;
-        if (block->is_copied)
+        if (block->has_kv_heads)
             parts /= tensor_kv_copies(e->whole_model, parts);
         int64_t padded = cut->is_vocabulary ? e->choices->model->vocab * parts : 0;
         /* A cut into parts of ceil(rows / parts) rows has up to parts - 1 rows of padding by itself. Only more than
@@ -72,14 +72,14 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
             padded = 0;
         int size = snprintf(name, sizeof name, "%s%s%s%s", prefix, spec->name,
                             block->name ? ":" : "", block->name ? block->name : "");
-        assert(size < NAME_SIZE);
+        assert(size < TENSOR_NAME_SIZE);
         ir_add_tensor(
             e->ir,
             (struct tensor){
                 .name = name,
                 .rows = block->rows,
                 .cols = spec->cols,
-                .slice_axes = {cut->cuts_rows ? block->is_copied ? copied : e->tensor.axes : 0,
+                .slice_axes = {cut->cuts_rows ? block->has_kv_heads ? copied : e->tensor.axes : 0,
                                cut->cuts_columns ? e->tensor.axes : 0},
                 .first_row = first,
                 .padded_rows = padded});
@@ -106,7 +106,7 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
                         const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
     const uint32_t axes = group_axis_mask(&e->ir->group[e->group.ep]);
-    char name[NAME_SIZE];
+    char name[TENSOR_NAME_SIZE];
     uint64_t offset = 0;
     e->weights.part[layer].experts_bundle = e->weights.bundle_count;
     e->weights.part[layer].experts_first_element = *used;
@@ -211,7 +211,7 @@ static void close_bundle_with_storage(struct emit *e, const char *name, uint32_t
                               .ranks = ranks,
                               .chunk = chunk,
                               .elements = elements,
-                              .used_elements = used};
+                              .unpadded_elements = used};
     e->weights.bundle_count++;
 }
 
@@ -225,7 +225,7 @@ static void add_head(struct emit *e, uint64_t *used)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     size_t count = transformer_head_tensors(e->whole_model, spec, ARRAY_LEN(spec));
-    add_part(e, part_after_layers(e, PART_HEAD), "", spec, count, used);
+    add_part(e, part_index_of_end(e, PART_HEAD), "", spec, count, used);
 }
 
 /* Lays out the bundle of the embedding and of the learned positions; if `root`, the final norm and the head are in it,
@@ -236,7 +236,7 @@ static void lay_out_embedding(struct emit *e, bool root)
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint64_t used = 0;
     size_t count = transformer_embedding_tensors(e->whole_model, spec, ARRAY_LEN(spec));
-    add_part(e, part_after_layers(e, PART_EMBEDDING), "", spec, 1, &used);
+    add_part(e, part_index_of_end(e, PART_EMBEDDING), "", spec, 1, &used);
     if (pipeline_ends_share_embedding(e->choices)) {
         close_bundle(e, "embedding", 0, false, used);
         e->weights.bundle[e->weights.bundle_count - 1].is_at_both_ends = true;
@@ -246,7 +246,7 @@ static void lay_out_embedding(struct emit *e, bool root)
             return;
     }
     if (count > 1)
-        add_part(e, part_after_layers(e, PART_POSITIONS), "", spec + 1, count - 1, &used);
+        add_part(e, part_index_of_end(e, PART_POSITIONS), "", spec + 1, count - 1, &used);
     if (root)
         add_head(e, &used);
     close_bundle(e,
@@ -258,7 +258,8 @@ static void lay_out_embedding(struct emit *e, bool root)
 
 /* True if a tensor lies in the bundle of its layer's adapters (if `adapters`) or of its layer's stored weights (if
  * not). */
-static bool is_beside(const struct emit *e, const struct tensor_spec *spec, bool adapters)
+static bool is_in_separate_bundle(const struct emit *e, const struct tensor_spec *spec,
+                                  bool adapters)
 {
     const enum weight weight = weight_of_name(spec->name);
     return adapters ? weight_is_of_adapter(weight) : weight_is_stored(e, weight);
@@ -266,7 +267,8 @@ static bool is_beside(const struct emit *e, const struct tensor_spec *spec, bool
 
 /* Adds the tensors of a layer's adapters (if `adapters`) or of its stored weights (if not). They lie in their bundle
  * from element *used on; *used becomes their end. */
-static void add_beside(struct emit *e, uint32_t layer, bool adapters, uint64_t *used)
+static void add_tensors_of_separate_bundle(struct emit *e, uint32_t layer, bool adapters,
+                                           uint64_t *used)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     const size_t count = transformer_layer_tensors(e->whole_model, layer, spec, ARRAY_LEN(spec));
@@ -279,7 +281,7 @@ static void add_beside(struct emit *e, uint32_t layer, bool adapters, uint64_t *
     *(adapters ? &p->adapters_first_element : &p->stored_first_element) = *used;
     for (size_t i = 0; i < count; i++) {
         const struct tensor_cut uncut = {.block = {{NULL, spec[i].rows, false}}, .block_count = 1};
-        if (is_beside(e, &spec[i], adapters))
+        if (is_in_separate_bundle(e, &spec[i], adapters))
             add_tensor(e, experts, prefix, &spec[i], &uncut, &offset);
     }
     *used += offset;
@@ -287,8 +289,8 @@ static void add_beside(struct emit *e, uint32_t layer, bool adapters, uint64_t *
 
 /* Lays out a bundle with the adapters of layers first .. end - 1 (if `adapters`) or with their stored weights (if not).
  * Adds no bundle if there are none. main_bundle: the bundle of most weights of these layers. */
-static void lay_out_beside(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk,
-                           bool adapters, uint32_t main_bundle)
+static void lay_out_separate_bundle(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk,
+                                    bool adapters, uint32_t main_bundle)
 {
     char name[64];
     uint64_t used = 0;
@@ -296,7 +298,7 @@ static void lay_out_beside(struct emit *e, uint32_t first, uint32_t end, uint32_
                  : e->choices->frozen_weights == FROZEN_STORAGE_16BIT)
         return;
     for (uint32_t l = first; l < end; l++)
-        add_beside(e, l, adapters, &used);
+        add_tensors_of_separate_bundle(e, l, adapters, &used);
     snprintf(name, sizeof name, "layers.%u.%s", first, adapters ? "adapters" : "stored");
     if (used == 0)
         return;
@@ -361,8 +363,8 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
         close_bundle(e, name, chunk, false, used);
         const uint32_t main_bundle = e->weights.bundle_count - 1;
         e->weights.bundle[main_bundle].quantised = quantises_layers(e, first, end);
-        lay_out_beside(e, first, end, chunk, false, main_bundle);
-        lay_out_beside(e, first, end, chunk, true, main_bundle);
+        lay_out_separate_bundle(e, first, end, chunk, false, main_bundle);
+        lay_out_separate_bundle(e, first, end, chunk, true, main_bundle);
         lay_out_experts(e, first, end, chunk, main_bundle);
     }
 }
@@ -376,16 +378,16 @@ static void lay_out_head(struct emit *e)
 
 /* Lays out the bundles of all parts that the stage has, in the order of its chunks. If the scope is not a whole step,
  * there is no embedding and no head. */
-static void lay_out(struct emit *e)
+static void lay_out_all_bundles(struct emit *e)
 {
     const struct choices *c = e->choices;
-    uint32_t chunks = pipeline_chunk_count(c), parts = part_after_layers(e, END_PARTS);
+    uint32_t chunks = pipeline_chunk_count(c), parts = part_index_of_end(e, END_PARTS);
     bool all = pipeline_of_choices(c)->is_multiplexed, ends = c->scope == SCOPE_STEP;
     bool first = ends && (all || e->stage == pipeline_stage_of_chunk(c, 0));
     bool last = ends && (all || e->stage == pipeline_stage_of_chunk(c, chunks - 1));
     e->weights.part = arena_array(&e->arena, parts, sizeof *e->weights.part);
     e->weights.bundle =
-        arena_array(&e->arena, BUNDLES_OF_PART * (size_t)parts, sizeof *e->weights.bundle);
+        arena_array(&e->arena, BUNDLES_PER_PART_MAX * (size_t)parts, sizeof *e->weights.bundle);
     e->weights.bundle_count = 0;
     for (uint32_t p = 0; p < parts; p++)
         e->weights.part[p].bundle = e->weights.part[p].experts_bundle =
@@ -393,7 +395,7 @@ static void lay_out(struct emit *e)
     bool root = weights_have_root_unit(c);
     if (first)
         lay_out_embedding(e, root);
-    for (uint32_t v = 0; v < pipeline_chunk_count_of_stage(c); v++)
+    for (uint32_t v = 0; v < pipeline_chunks_of_one_stage(c); v++)
         lay_out_layers(e, pipeline_chunk_of_stage(c, e->stage, v));
     if (last && !root)
         lay_out_head(e);
@@ -560,11 +562,11 @@ static void make_states(struct emit *e, uint32_t b)
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : param_dtype(e, bundle);
 
-    bundle->is_borrowed = pipeline_has_remote_weights(c) && bundle->chunk != e->stage &&
-                          !(bundle->is_at_both_ends && e->stage + 1 == c->pp);
+    bundle->has_states_elsewhere = pipeline_has_remote_weights(c) && bundle->chunk != e->stage &&
+                                   !(bundle->is_at_both_ends && e->stage + 1 == c->pp);
     bundle->param.i = bundle->grad.i = bundle->param_shard.i = bundle->grad_shard.i = IR_NONE;
     bundle->narrow.i = bundle->narrow_scales.i = bundle->narrow_part.i = IR_NONE;
-    if (bundle->is_borrowed)
+    if (bundle->has_states_elsewhere)
         return;
     if (shard_params)
         make_sharded_params(e, b, shard_dtype, one_copy);
@@ -601,17 +603,17 @@ static void zero_gradients(struct emit *e)
     weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         const struct bundle_state *bundle = &e->weights.bundle[b];
-        if (remote ? !bundle->is_borrowed
+        if (remote ? !bundle->has_states_elsewhere
                    : !multiplex_stage_takes_part(e->choices, e->stage, bundle->chunk))
             emit_zeros(e, view_whole(e, bundle->grad));
     }
-    for (uint32_t p = 0; remote && p < part_after_layers(e, END_PARTS); p++)
+    for (uint32_t p = 0; remote && p < part_index_of_end(e, END_PARTS); p++)
         e->weights.written_in_micro_batch[p] = UINT64_MAX;
 }
 
 void weights_make_bundles(struct emit *e)
 {
-    lay_out(e);
+    lay_out_all_bundles(e);
     e->weights.uses_autocast = casts_parameters(e);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         make_states(e, b);
@@ -629,7 +631,7 @@ void weights_make_bundles(struct emit *e)
     bool each = reduces_each_micro_batch(e);
     uint32_t times = each ? e->choices->accumulation : 1;
     e->weights.written_in_micro_batch =
-        arena_array(&e->arena, (size_t)part_after_layers(e, END_PARTS) * times,
+        arena_array(&e->arena, (size_t)part_index_of_end(e, END_PARTS) * times,
                     sizeof *e->weights.written_in_micro_batch);
     e->weights.written = e->weights.written_in_micro_batch;
     e->weights.grad_buffer_count = e->weights.bundle_count * times;
@@ -637,7 +639,7 @@ void weights_make_bundles(struct emit *e)
         arena_array(&e->arena, e->weights.grad_buffer_count, sizeof *e->weights.grad_buffer);
     for (uint32_t i = 0; i < e->weights.grad_buffer_count; i++)
         e->weights.grad_buffer[i] = each ? (buffer_id){IR_NONE} : e->weights.bundle[i].grad;
-    e->weights.lent_grad_count = e->weights.remote_part_count = 0;
+    e->weights.remote_grad_count = e->weights.shared_bundle_part_count = 0;
     struct op_tags before = e->tags;
     if (pipeline_of_choices(e->choices)->is_multiplexed)
         zero_gradients(e);
@@ -656,7 +658,7 @@ void weights_begin_micro_batch(struct emit *e, uint32_t micro)
     if (!reduces_each_micro_batch(e))
         return;
     e->weights.written =
-        e->weights.written_in_micro_batch + (size_t)micro * part_after_layers(e, END_PARTS);
+        e->weights.written_in_micro_batch + (size_t)micro * part_index_of_end(e, END_PARTS);
     buffer_id *grad = e->weights.grad_buffer + (size_t)micro * e->weights.bundle_count;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         if (grad[b].i == IR_NONE && !has_gradient_per_micro_batch(e, b))

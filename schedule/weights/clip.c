@@ -35,7 +35,7 @@ static bool gradients_keep_placements(const struct emit *e)
 static void reduce_partial_gradients(struct emit *e, uint32_t b)
 {
     enum { READERS = 2 };
-    for (uint32_t p = 0; p < part_after_layers(e, END_PARTS); p++) {
+    for (uint32_t p = 0; p < part_index_of_end(e, END_PARTS); p++) {
         const struct model_part *part = &e->weights.part[p];
         if (part->bundle != b || part->whole_tensor_count == 0 || e->choices->row_ranks == 1)
             continue;
@@ -50,7 +50,7 @@ static void reduce_partial_gradients(struct emit *e, uint32_t b)
  * scaling. There are such rows (other_ranks_grad) if each rank makes the whole gradient of a weight, and takes its own
  * rows only when AdamW reads them. The sum only stands for the norm in the scaling here: the norm of all gradients
  * counts the rows on the ranks that own them. */
-static void clip_rows_of_others(struct emit *e, uint32_t b)
+static void emit_clip_rows_of_others(struct emit *e, uint32_t b)
 {
     struct view read[2] = {e->weights.bundle[b].other_ranks_grad};
     const int64_t count = (int64_t)read[0].count;
@@ -105,7 +105,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
         struct work work = {.kind = WORK_CLIP, .elements = {(int64_t)read[0].count, 0}};
         emit_op(e, e->stream.compute, &work, read, 2, &read[0], 1);
         if (gradients_keep_placements(e))
-            clip_rows_of_others(e, bundle[i]);
+            emit_clip_rows_of_others(e, bundle[i]);
     }
     return none;
 }

@@ -33,7 +33,8 @@ static bool ranks_agree_on_largest(const struct emit *e, uint32_t b)
 
 /* Emits the passes that find the largest elements of the masters, for the bundles that the ranks `ranks` share and
  * agree on, and one all-reduce for all of them. Sets largest[b] of each of these bundles; leaves the others empty. */
-static void find_largest(struct emit *e, const struct weight_ranks *ranks, struct view *largest)
+static void emit_find_largest(struct emit *e, const struct weight_ranks *ranks,
+                              struct view *largest)
 {
     int64_t count = 0, next = 0;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
@@ -48,9 +49,9 @@ static void find_largest(struct emit *e, const struct weight_ranks *ranks, struc
         struct work work = quantised_part_work(e, b);
         work.quantise.finds = work.quantise.amax = 1;
         const struct view master = view_whole(e, e->weights.bundle[b].master);
-        const struct view found = view_part(own, next, 1);
+        const struct view found = view_slice(own, next, 1);
         emit_op(e, e->stream.compute, &work, &master, 1, &found, 1);
-        largest[b] = view_part(all, next++, 1);
+        largest[b] = view_slice(all, next++, 1);
     }
     struct work reduce = {.kind = WORK_ALL_REDUCE,
                           .all_reduce = {ranks->shard_group, bytes_of_view(e, own), REDUCE_MAX}};
@@ -88,7 +89,7 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
 /* Prepares the gathers of sharded parameters in 8 bits (shard.c): keeps `largest`, and emits the cast of this rank's
  * part if the framework casts it once a step, as Megatron-FSDP does after AdamW. torchao casts it before each gather
  * (float8/fsdp_utils.py, fsdp_pre_all_gather()); then this emits nothing. */
-static void prepare_sharded(struct emit *e, uint32_t b, struct view largest)
+static void prepare_sharded_gathers(struct emit *e, uint32_t b, struct view largest)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
     bundle->narrow_largest = largest;
@@ -104,16 +105,16 @@ op_id early_gather_emit(struct emit *e)
     struct view *largest = arena_array(&e->arena, e->weights.bundle_count, sizeof *largest);
     op_id last = {IR_NONE};
     weights_set_labels(e, PHASE_OPTIMIZER, REGION_WEIGHTS, IR_NONE);
-    find_largest(e, &e->group.dense, largest);
-    find_largest(e, &e->group.experts, largest);
+    emit_find_largest(e, &e->group.dense, largest);
+    emit_find_largest(e, &e->group.experts, largest);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         const struct bundle_state *bundle = &e->weights.bundle[b];
         op_id op = {IR_NONE};
-        if (bundle->is_borrowed)
+        if (bundle->has_states_elsewhere)
             continue;
         if (bundle->narrow.i != IR_NONE && weights_shard_params(e->choices) &&
             bundle->ranks->shard_size > 1)
-            prepare_sharded(e, b, largest[b]);
+            prepare_sharded_gathers(e, b, largest[b]);
         else if (bundle->narrow.i != IR_NONE)
             op = gather_quantised(e, b, largest[b]);
         else if (e->choices->param_gather == PARAM_GATHER_OVERLAP &&

@@ -24,8 +24,8 @@ void shard_end_backward(struct shard *s)
 
 bool shard_waits_for_sums(const struct shard *s, uint32_t row)
 {
-    return s->gradient[row].lent_grad != IR_NONE ? pipeline_shards_weights(s->e->choices)
-                                                 : weights_reduce_each_micro_batch(s->e->choices);
+    return s->gradient[row].remote_grad != IR_NONE ? pipeline_shards_weights(s->e->choices)
+                                                   : weights_reduce_each_micro_batch(s->e->choices);
 }
 
 void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
@@ -35,12 +35,12 @@ void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
      * one shared unit, or allocated in the backward. Other gradients are persistent, so their padding stays 0. */
     bool cut =
         (shard_waits_for_sums(s, row) || weights_allocate_gradients_in_backward(s->e->choices)) &&
-        (s->gradient[row].lent_grad != IR_NONE || bundle->ranks->shard_size > 1);
-    if (!cut || bundle->elements == bundle->used_elements)
+        (s->gradient[row].remote_grad != IR_NONE || bundle->ranks->shard_size > 1);
+    if (!cut || bundle->elements == bundle->unpadded_elements)
         return;
     weights_set_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
-    emit_zeros(s->e, (struct view){s->gradient[row].buffer, bundle->used_elements,
-                                   bundle->elements - bundle->used_elements});
+    emit_zeros(s->e, (struct view){s->gradient[row].buffer, bundle->unpadded_elements,
+                                   bundle->elements - bundle->unpadded_elements});
 }
 
 /* Emits the sum over the tensor ranks of `group` of `count` elements of a gradient, from `begin` on. Does nothing if
@@ -58,7 +58,7 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
 
 /* Sums the gradients of the projections of keys and values in part p, if several tensor ranks hold copies of a key and
  * value head: each rank's gradient covers only the queries of its own heads. */
-static void sum_copied_heads(struct shard *s, uint32_t row, uint32_t p, buffer_id grad)
+static void emit_sum_copied_heads(struct shard *s, uint32_t row, uint32_t p, buffer_id grad)
 {
     static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_QKV_BIAS};
     const struct emit *e = s->e;
@@ -74,7 +74,7 @@ static void sum_copied_heads(struct shard *s, uint32_t row, uint32_t p, buffer_i
 }
 
 /* Sums the gradients of the norms of query and key heads in part p: each rank's gradient covers only its own heads. */
-static void sum_head_norms(struct shard *s, uint32_t row, uint32_t p, buffer_id grad)
+static void emit_sum_head_norms(struct shard *s, uint32_t row, uint32_t p, buffer_id grad)
 {
     static const enum weight norms[] = {WEIGHT_Q_NORM, WEIGHT_K_NORM};
     const struct emit *e = s->e;
@@ -94,16 +94,16 @@ static void sum_partial_gradients(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
     const uint32_t layers = (uint32_t)e->whole_model->layers,
-                   parts = part_after_layers(e, END_PARTS);
+                   parts = part_index_of_end(e, END_PARTS);
     const bool all_tokens = e->choices->row_ranks == 1;
     for (uint32_t p = 0; p < parts; p++) {
         const struct model_part *part = &e->weights.part[p];
         if (part->bundle != s->gradient[row].bundle)
             continue;
         if (p < layers)
-            sum_copied_heads(s, row, p, grad);
+            emit_sum_copied_heads(s, row, p, grad);
         if (p < layers && all_tokens)
-            sum_head_norms(s, row, p, grad);
+            emit_sum_head_norms(s, row, p, grad);
         if (!all_tokens)
             sum_over_tensor_ranks(s, row, e->tensor.group, grad,
                                   part->first_element + part->whole_begin, part->whole_count);
@@ -156,7 +156,7 @@ static bool reduces_in_f32(const struct emit *e)
     return c->profile->reduces_f32 && c->cp * c->hp > 1 && e->weights.grad_dtype != DTYPE_F32;
 }
 
-static buffer_id widen_gradient(struct emit *e, buffer_id grad)
+static buffer_id emit_widen_gradient(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad);
     return emit_cast(e, all, new_tensor_like(e, "wide", DTYPE_F32, all)).buffer;
@@ -199,9 +199,9 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
     sum_partial_gradients(s, row, grad);
     if (ranks->shard_size > 1) {
         part = e->weights.bundle[gradient->bundle].grad_shard;
-        buffer_id target = part, whole = wide ? widen_gradient(e, grad) : grad;
+        buffer_id target = part, whole = wide ? emit_widen_gradient(e, grad) : grad;
         if (wide || gradient->adds_to_bundle || e->weights.grad_part_dtype != e->weights.grad_dtype)
-            target = gradient->unadded_part =
+            target = gradient->part_to_add =
                 weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
                                      wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
         gradient->reduction = weights_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER,
@@ -211,7 +211,7 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
             gradient->reduction = weights_collective(e, e->stream.grad_reduce, WORK_ALL_GATHER,
                                                      ranks->shard_group, target, flat);
     }
-    if (gradient->unadded_part.i == IR_NONE)
+    if (gradient->part_to_add.i == IR_NONE)
         sum_over_replicas(s, row, part);
 }
 
@@ -221,7 +221,7 @@ static buffer_id reduced_part_in_dtype(struct shard *s, const struct bundle_grad
                                        buffer_id kept)
 {
     struct emit *e = s->e;
-    buffer_id part = gradient->unadded_part, to = kept;
+    buffer_id part = gradient->part_to_add, to = kept;
     if (s->ir->buffer.dtype[part.i] == e->weights.grad_part_dtype)
         return part;
     if (gradient->adds_to_bundle)
@@ -236,13 +236,13 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
 {
     struct emit *e = s->e;
     while (s->next_gradient_to_add < end &&
-           s->gradient[s->next_gradient_to_add].unadded_part.i == IR_NONE &&
+           s->gradient[s->next_gradient_to_add].part_to_add.i == IR_NONE &&
            (e->weights.bundle[s->gradient[s->next_gradient_to_add].bundle].ranks->shard_size == 1 ||
             s->gradient[s->next_gradient_to_add].reduction.i != IR_NONE))
         s->next_gradient_to_add++;
     for (uint32_t row = s->next_gradient_to_add; row < end; row++) {
         struct bundle_gradient *gradient = &s->gradient[row];
-        if (gradient->unadded_part.i == IR_NONE || gradient->last_position >= i)
+        if (gradient->part_to_add.i == IR_NONE || gradient->last_position >= i)
             continue;
         buffer_id kept = e->weights.bundle[gradient->bundle].grad_shard;
         weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, gradient->reduction.i);
@@ -251,7 +251,7 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
             emit_add(e, view_whole(e, part), view_whole(e, kept), view_whole(e, kept));
             s->last_final_op = e->last_compute;
         }
-        gradient->unadded_part.i = IR_NONE;
+        gradient->part_to_add.i = IR_NONE;
         sum_over_replicas(s, row, kept);
     }
 }
@@ -260,7 +260,7 @@ void shard_reduce_tied_embedding(struct shard *s)
 {
     struct emit *e = s->e;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        if (!e->weights.bundle[b].is_at_both_ends || e->weights.bundle[b].is_borrowed ||
+        if (!e->weights.bundle[b].is_at_both_ends || e->weights.bundle[b].has_states_elsewhere ||
             e->weights.bundle[b].is_frozen)
             continue;
         shard_add_reduced(s, s->gradient_count, IR_NONE);
@@ -271,13 +271,13 @@ void shard_reduce_tied_embedding(struct shard *s)
     }
 }
 
-void shard_add_lent_sum(struct shard *s, uint32_t k)
+void shard_add_remote_sum(struct shard *s, uint32_t k)
 {
     if (s->last_summed[k] == IR_NONE)
         return;
-    const struct lent_grad *lent_grad = &s->e->weights.lent_grad[s->last_summed[k]];
-    if (lent_grad->pending_sum.i != IR_NONE)
-        remote_add_to_own_gradient(s->e, lent_grad);
+    const struct remote_grad *remote_grad = &s->e->weights.remote_grad[s->last_summed[k]];
+    if (remote_grad->pending_sum.i != IR_NONE)
+        remote_add_to_own_gradient(s->e, remote_grad);
     s->last_summed[k] = IR_NONE;
 }
 
@@ -286,18 +286,18 @@ void shard_add_lent_sum(struct shard *s, uint32_t k)
 static void sum_shared_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
     weights_set_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
-    shard_add_lent_sum(s, 0);
+    shard_add_remote_sum(s, 0);
     s->last_summed[0] = s->last_summed[1];
-    s->last_summed[1] = s->gradient[row].lent_grad;
+    s->last_summed[1] = s->gradient[row].remote_grad;
     s->gradient[row].reduction =
-        remote_sum_gradients(s->e, &s->e->weights.lent_grad[s->last_summed[1]]);
+        remote_sum_gradients(s->e, &s->e->weights.remote_grad[s->last_summed[1]]);
 }
 
 op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
 {
     uint32_t last = 0;
     for (uint32_t row = 0; row < s->gradient_count; row++)
-        if (s->gradient[row].lent_grad == IR_NONE && s->gradient[row].last_position > last)
+        if (s->gradient[row].remote_grad == IR_NONE && s->gradient[row].last_position > last)
             last = s->gradient[row].last_position;
     return (op_id){last > 0 ? list->op[last] : IR_NONE};
 }
@@ -313,7 +313,7 @@ void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
         if (row == IR_NONE || row == done || s->gradient[row].last_position != i)
             continue;
         done = row;
-        if (s->gradient[row].lent_grad != IR_NONE) {
+        if (s->gradient[row].remote_grad != IR_NONE) {
             sum_shared_gradient(s, row, op);
         } else if (!shard_reduces_at_end(s)) {
             reduce_gradient(s, row, op);
@@ -341,7 +341,7 @@ void shard_reduce_in_order(struct shard *s, const struct op_list *list)
     uint32_t begin = s->new_list.count;
     for (uint32_t b = 0; b < s->e->weights.bundle_count; b++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
-            if (s->gradient[row].bundle == b && s->gradient[row].lent_grad == IR_NONE) {
+            if (s->gradient[row].bundle == b && s->gradient[row].remote_grad == IR_NONE) {
                 reduce_gradient(s, row, list->op[s->gradient[row].last_position]);
                 s->last_final_op = shard_list_emitted(s);
             }

@@ -16,68 +16,70 @@ static bool stages_are_equal(const struct unit_stages *a, const struct unit_stag
     return a->chunk == b->chunk && a->first_stage == b->first_stage && a->count == b->count;
 }
 
-struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct unit_stages *shared)
+struct shared_bundle_part *shared_bundle_part(struct emit *e, uint32_t bundle,
+                                              const struct unit_stages *shared)
 {
-    for (uint32_t i = 0; i < e->weights.remote_part_count; i++)
-        if (e->weights.remote_part[i].bundle == bundle &&
-            stages_are_equal(&e->weights.remote_part[i].shared, shared))
-            return &e->weights.remote_part[i];
-    e->weights.remote_part =
-        heap_grow(e->weights.remote_part, &e->weights.remote_part_capacity,
-                  e->weights.remote_part_count + 1u, sizeof *e->weights.remote_part);
-    struct remote_part *part = &e->weights.remote_part[e->weights.remote_part_count++];
-    *part = (struct remote_part){.bundle = bundle,
-                                 .shared = *shared,
-                                 .param = {IR_NONE},
-                                 .grad = {IR_NONE},
-                                 .last_sum = {IR_NONE}};
+    for (uint32_t i = 0; i < e->weights.shared_bundle_part_count; i++)
+        if (e->weights.shared_bundle_part[i].bundle == bundle &&
+            stages_are_equal(&e->weights.shared_bundle_part[i].shared, shared))
+            return &e->weights.shared_bundle_part[i];
+    e->weights.shared_bundle_part =
+        heap_grow(e->weights.shared_bundle_part, &e->weights.shared_bundle_part_capacity,
+                  e->weights.shared_bundle_part_count + 1u, sizeof *e->weights.shared_bundle_part);
+    struct shared_bundle_part *part =
+        &e->weights.shared_bundle_part[e->weights.shared_bundle_part_count++];
+    *part = (struct shared_bundle_part){.bundle = bundle,
+                                        .shared = *shared,
+                                        .param = {IR_NONE},
+                                        .grad = {IR_NONE},
+                                        .last_gradient_sum = {IR_NONE}};
     return part;
 }
 
-static uint64_t part_elements(const struct emit *e, const struct remote_part *part)
+static uint64_t part_elements(const struct emit *e, const struct shared_bundle_part *part)
 {
     return e->weights.bundle[part->bundle].elements / part->shared.count;
 }
 
 /* Returns a view of `count` parts of a bundle that is in the buffer `whole`, from part number `index` on. Parts are
  * numbered as the stages that share the bundle are. */
-static struct view parts_from_stage(const struct emit *e, const struct remote_part *part,
-                                    buffer_id whole, uint32_t index, uint32_t count)
+static struct view view_of_parts(const struct emit *e, const struct shared_bundle_part *part,
+                                 buffer_id whole, uint32_t index, uint32_t count)
 {
     uint64_t elements = part_elements(e, part);
     return (struct view){whole, index * elements, count * elements};
 }
 
-static struct view own_part_of(const struct emit *e, const struct remote_part *part,
-                               buffer_id whole)
+static struct view view_of_own_part(const struct emit *e, const struct shared_bundle_part *part,
+                                    buffer_id whole)
 {
-    return parts_from_stage(e, part, whole, part->shared.index, 1);
+    return view_of_parts(e, part, whole, part->shared.index, 1);
 }
 
-static buffer_id new_part_buffer(struct emit *e, const struct remote_part *part, const char *stem,
-                                 enum category category, enum dtype dtype)
+static buffer_id new_part_buffer(struct emit *e, const struct shared_bundle_part *part,
+                                 const char *stem, enum category category, enum dtype dtype)
 {
     return emit_buffer(e, stem, category, dtype, (int64_t)part_elements(e, part), 0);
 }
 
-void remote_store_part(struct emit *e, struct remote_part *part, buffer_id params)
+void remote_store_part(struct emit *e, struct shared_bundle_part *part, buffer_id params)
 {
     part->parameters_arrived = true;
     if (part->shared.owns_layers)
         return;
     part->param =
         new_part_buffer(e, part, "param_part", CATEGORY_PARAMETER, (enum dtype)e->choices->dtype);
-    struct view from = own_part_of(e, part, params), to = view_whole(e, part->param);
+    struct view from = view_of_own_part(e, part, params), to = view_whole(e, part->param);
     struct work work = {.kind = WORK_PACK, .pack = {1, 1, {(int64_t)to.count, 0, 0}}};
     uint8_t stream = ir_add_stream(e->ir, "compute.parts", STREAM_COMPUTE);
     emit_op(e, stream, &work, &from, 1, &to, 1);
 }
 
-op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to)
+op_id remote_gather_parts(struct emit *e, const struct shared_bundle_part *part, buffer_id to)
 {
     struct view all = view_whole(e, to);
     struct view from = part->shared.owns_layers
-                           ? own_part_of(e, part, e->weights.bundle[part->bundle].param)
+                           ? view_of_own_part(e, part, e->weights.bundle[part->bundle].param)
                            : view_whole(e, part->param);
     uint16_t group = multiplex_group_of_stages(
         e, "weights", (struct stage_span){part->shared.first_stage, part->shared.count});
@@ -85,24 +87,27 @@ op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer
     return emit_op(e, e->stream.weight_gather, &work, &from, 1, &all, 1);
 }
 
-op_id remote_sum_parts(struct emit *e, struct lent_grad *lent_grad)
+op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
 {
-    struct remote_part *part = remote_part(e, lent_grad->bundle, &lent_grad->shared);
+    struct shared_bundle_part *part =
+        shared_bundle_part(e, remote_grad->bundle, &remote_grad->shared);
     bool adds = part->shared.owns_layers || part->grad.i != IR_NONE;
     buffer_id to = new_part_buffer(e, part, adds ? "reduced" : "grad_part", CATEGORY_GRADIENT,
                                    (enum dtype)e->weights.grad_dtype);
     if (adds)
-        lent_grad->pending_sum = to;
+        remote_grad->pending_sum = to;
     else
         part->grad = to;
-    return part->last_sum = weights_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER,
-                                               lent_grad->group, lent_grad->buffer, to);
+    return part->last_gradient_sum =
+               weights_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER, remote_grad->group,
+                                  remote_grad->buffer, to);
 }
 
-struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part)
+struct view remote_part_of_gradient(const struct emit *e, const struct shared_bundle_part *part)
 {
-    return part->shared.owns_layers ? own_part_of(e, part, e->weights.grad_buffer[part->bundle])
-                                    : view_whole(e, part->grad);
+    return part->shared.owns_layers
+               ? view_of_own_part(e, part, e->weights.grad_buffer[part->bundle])
+               : view_whole(e, part->grad);
 }
 
 /* ---- the return of parts of gradients to their owners ---- */
@@ -112,7 +117,7 @@ struct view remote_part_of_gradient(const struct emit *e, const struct remote_pa
  * units. Within each kind, later chunks come first. */
 static int compare_ready_times(const void *left, const void *right)
 {
-    const struct remote_part *a = left, *b = right;
+    const struct shared_bundle_part *a = left, *b = right;
     bool late_a = a->shared.first_stage < a->shared.chunk,
          late_b = b->shared.first_stage < b->shared.chunk;
     if (late_a != late_b)
@@ -137,7 +142,7 @@ static op_id emit_part_message(struct emit *e, enum work_kind kind, uint32_t pee
 /* Receives the parts `begin` to `end` - 1 of a gradient, which are next to each other, from their stages and adds them
  * to the owner's gradient. The receives wait for the last sum of the part and for op `last_unshared`, unless that is
  * IR_NONE. */
-static void receive_parts(struct emit *e, const struct remote_part *part, uint32_t begin,
+static void receive_parts(struct emit *e, const struct shared_bundle_part *part, uint32_t begin,
                           uint32_t end, op_id last_unshared)
 {
     if (begin == end)
@@ -148,25 +153,25 @@ static void receive_parts(struct emit *e, const struct remote_part *part, uint32
                     (int64_t)(count * part_elements(e, part)), 0);
     for (uint32_t i = 0; i < count; i++) {
         op_id op = emit_part_message(e, WORK_RECV, part->shared.first_stage + begin + i,
-                                     parts_from_stage(e, part, given, i, 1));
-        emit_add_dependency(e, op, part->last_sum);
+                                     view_of_parts(e, part, given, i, 1));
+        emit_add_dependency(e, op, part->last_gradient_sum);
         if (last_unshared.i != IR_NONE)
             emit_add_dependency(e, op, last_unshared);
     }
-    struct view own = parts_from_stage(e, part, e->weights.grad_buffer[part->bundle], begin, count);
+    struct view own = view_of_parts(e, part, e->weights.grad_buffer[part->bundle], begin, count);
     emit_add(e, view_whole(e, given), own, own);
 }
 
 void remote_return_parts(struct emit *e, op_id last_unshared)
 {
     weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
-    if (e->weights.remote_part_count > 0)
-        qsort(e->weights.remote_part, e->weights.remote_part_count, sizeof *e->weights.remote_part,
-              compare_ready_times);
-    for (uint32_t i = 0; i < e->weights.remote_part_count; i++) {
-        const struct remote_part *part = &e->weights.remote_part[i];
+    if (e->weights.shared_bundle_part_count > 0)
+        qsort(e->weights.shared_bundle_part, e->weights.shared_bundle_part_count,
+              sizeof *e->weights.shared_bundle_part, compare_ready_times);
+    for (uint32_t i = 0; i < e->weights.shared_bundle_part_count; i++) {
+        const struct shared_bundle_part *part = &e->weights.shared_bundle_part[i];
         const struct unit_stages *shared = &part->shared;
-        if (part->last_sum.i == IR_NONE)
+        if (part->last_gradient_sum.i == IR_NONE)
             continue;
         if (!shared->owns_layers) {
             emit_part_message(e, WORK_SEND, shared->chunk, view_whole(e, part->grad));

@@ -28,22 +28,23 @@ struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, u
                                 .owns_layers = e->stage == chunk};
 }
 
-static void add_lent_grad(struct emit *e, uint32_t bundle, uint16_t group, uint64_t *touched)
+static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uint64_t *touched)
 {
-    e->weights.lent_grad = heap_grow(e->weights.lent_grad, &e->weights.lent_grad_capacity,
-                                     e->weights.lent_grad_count + 1u, sizeof *e->weights.lent_grad);
+    e->weights.remote_grad =
+        heap_grow(e->weights.remote_grad, &e->weights.remote_grad_capacity,
+                  e->weights.remote_grad_count + 1u, sizeof *e->weights.remote_grad);
     uint64_t elements = pipeline_shards_weights(e->choices)
                             ? e->weights.bundle[bundle].elements
-                            : e->weights.bundle[bundle].used_elements;
+                            : e->weights.bundle[bundle].unpadded_elements;
     buffer_id buffer =
         emit_buffer(e, "lent_grad", CATEGORY_GRADIENT, e->weights.grad_dtype, (int64_t)elements, 0);
-    e->weights.lent_grad[e->weights.lent_grad_count++] =
-        (struct lent_grad){.buffer = buffer,
-                           .written = touched,
-                           .bundle = bundle,
-                           .group = group,
-                           .shared = e->unit.stages,
-                           .pending_sum = {IR_NONE}};
+    e->weights.remote_grad[e->weights.remote_grad_count++] =
+        (struct remote_grad){.buffer = buffer,
+                             .written = touched,
+                             .bundle = bundle,
+                             .group = group,
+                             .shared = e->unit.stages,
+                             .pending_sum = {IR_NONE}};
 }
 
 void remote_end_unit(struct emit *e)
@@ -53,17 +54,17 @@ void remote_end_unit(struct emit *e)
         e->weights.bundle[b].grad = e->weights.grad_buffer[b];
 }
 
-/* Makes backward ops write those gradients of e->weights.lent_grad, from row `begin` on, that belong to the unit's
+/* Makes backward ops write those gradients of e->weights.remote_grad, from row `begin` on, that belong to the unit's
  * chunk and to the stages of `group`. Returns false if there are none. */
-static bool use_lent_gradients(struct emit *e, uint32_t begin, uint16_t group)
+static bool use_remote_gradients(struct emit *e, uint32_t begin, uint16_t group)
 {
     bool found = false;
-    for (uint32_t i = begin; i < e->weights.lent_grad_count; i++) {
-        const struct lent_grad *lent_grad = &e->weights.lent_grad[i];
-        if (lent_grad->group != group || lent_grad->shared.chunk != e->unit.stages.chunk)
+    for (uint32_t i = begin; i < e->weights.remote_grad_count; i++) {
+        const struct remote_grad *remote_grad = &e->weights.remote_grad[i];
+        if (remote_grad->group != group || remote_grad->shared.chunk != e->unit.stages.chunk)
             continue;
-        e->weights.bundle[lent_grad->bundle].grad = lent_grad->buffer;
-        e->weights.written = lent_grad->written;
+        e->weights.bundle[remote_grad->bundle].grad = remote_grad->buffer;
+        e->weights.written = remote_grad->written;
         found = true;
     }
     return found;
@@ -74,17 +75,17 @@ void weights_begin_unit(struct emit *e)
     remote_end_unit(e);
     if (e->unit.stages.count == 1)
         return;
-    uint32_t begin = pipeline_shards_weights(e->choices) ? e->weights.lent_grad_count : 0;
+    uint32_t begin = pipeline_shards_weights(e->choices) ? e->weights.remote_grad_count : 0;
     uint16_t group = multiplex_group_of_stages(
         e, "sums", (struct stage_span){e->unit.stages.first_stage, e->unit.stages.count});
-    if (!use_lent_gradients(e, begin, group)) {
+    if (!use_remote_gradients(e, begin, group)) {
         uint64_t *touched =
-            arena_array(&e->arena, part_after_layers(e, END_PARTS), sizeof *touched);
+            arena_array(&e->arena, part_index_of_end(e, END_PARTS), sizeof *touched);
         for (uint32_t b = 0; b < e->weights.bundle_count; b++)
             if (e->weights.bundle[b].chunk == e->unit.stages.chunk ||
                 e->weights.bundle[b].is_at_both_ends)
-                add_lent_grad(e, b, group, touched);
-        use_lent_gradients(e, begin, group);
+                add_remote_grad(e, b, group, touched);
+        use_remote_gradients(e, begin, group);
     }
 }
 
@@ -105,8 +106,8 @@ buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t 
     struct unit_stages shared = remote_stages_of_unit(e, pass.chunk, pass.unit);
     buffer_id to = emit_buffer(e, "borrowed", CATEGORY_PARAMETER, e->choices->dtype,
                                (int64_t)e->weights.bundle[bundle].elements, 0);
-    struct remote_part *part =
-        pipeline_shards_weights(e->choices) ? remote_part(e, bundle, &shared) : NULL;
+    struct shared_bundle_part *part =
+        pipeline_shards_weights(e->choices) ? shared_bundle_part(e, bundle, &shared) : NULL;
     if (part != NULL && part->parameters_arrived) {
         *op = remote_gather_parts(e, part, to);
         return to;
@@ -117,24 +118,25 @@ buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t 
     return to;
 }
 
-op_id remote_sum_gradients(struct emit *e, struct lent_grad *lent_grad)
+op_id remote_sum_gradients(struct emit *e, struct remote_grad *remote_grad)
 {
     if (pipeline_shards_weights(e->choices))
-        return remote_sum_parts(e, lent_grad);
-    const struct unit_stages *shared = &lent_grad->shared;
-    struct view all = view_whole(e, lent_grad->buffer);
+        return remote_sum_parts(e, remote_grad);
+    const struct unit_stages *shared = &remote_grad->shared;
+    struct view all = view_whole(e, remote_grad->buffer);
     struct work work = {.kind = WORK_REDUCE,
-                        .broadcast = {lent_grad->group, bytes_of_view(e, all),
+                        .broadcast = {remote_grad->group, bytes_of_view(e, all),
                                       shared->chunk - shared->first_stage}};
-    lent_grad->pending_sum.i = shared->owns_layers ? lent_grad->buffer.i : IR_NONE;
+    remote_grad->pending_sum.i = shared->owns_layers ? remote_grad->buffer.i : IR_NONE;
     return emit_op(e, e->stream.grad_reduce, &work, &all, 1, &all, shared->owns_layers);
 }
 
-void remote_add_to_own_gradient(struct emit *e, const struct lent_grad *lent_grad)
+void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote_grad)
 {
-    struct view sum = view_whole(e, lent_grad->pending_sum);
-    struct view to = {e->weights.grad_buffer[lent_grad->bundle], 0, sum.count};
+    struct view sum = view_whole(e, remote_grad->pending_sum);
+    struct view to = {e->weights.grad_buffer[remote_grad->bundle], 0, sum.count};
     if (pipeline_shards_weights(e->choices))
-        to = remote_part_of_gradient(e, remote_part(e, lent_grad->bundle, &lent_grad->shared));
+        to = remote_part_of_gradient(
+            e, shared_bundle_part(e, remote_grad->bundle, &remote_grad->shared));
     emit_add(e, sum, to, to);
 }

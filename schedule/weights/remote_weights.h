@@ -42,29 +42,30 @@ void remote_end_unit(struct emit *e);
  * HELPERS_SHARD, each stage keeps its part of the parameters that are sent. */
 buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t bundle, op_id *op);
 /* Emits the sum of a shared unit's gradient over the stages that share the unit, and returns the op. Sets
- * lent_grad->pending_sum to the buffer of the sum if this stage must add it to its own gradient, else to IR_NONE. */
-op_id remote_sum_gradients(struct emit *e, struct lent_grad *lent_grad);
-/* Emits the addition of the sum lent_grad->pending_sum, which must exist, to this stage's own gradient or to its part
+ * remote_grad->pending_sum to the buffer of the sum if this stage must add it to its own gradient, else to IR_NONE. */
+op_id remote_sum_gradients(struct emit *e, struct remote_grad *remote_grad);
+/* Emits the addition of the sum remote_grad->pending_sum, which must exist, to this stage's own gradient or to its part
  * of it. */
-void remote_add_to_own_gradient(struct emit *e, const struct lent_grad *lent_grad);
+void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote_grad);
 /* Emits the messages that return parts of gradients to their owners, which add them to their gradients. last_unshared:
  * the stage's last op on a unit that it does not share, for which receives wait; IR_NONE: there is none. */
 void remote_return_parts(struct emit *e, op_id last_unshared);
 
 /* ---- stages that hold parts of weights (schedule/weights/remote_parts.c) ---- */
-/* Returns the row of e->weights.remote_part for a bundle that the stages `shared` share; the first call for them adds
- * the row. The pointer is valid until the next call. */
-struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct unit_stages *shared);
+/* Returns the row of e->weights.shared_bundle_part for a bundle that the stages `shared` share; the first call for them
+ * adds the row. The pointer is valid until the next call. */
+struct shared_bundle_part *shared_bundle_part(struct emit *e, uint32_t bundle,
+                                              const struct unit_stages *shared);
 /* Emits the copy of this stage's part out of `params`, the parameters that were sent, unless this stage owns the
  * layers. The copy has a stream of its own, beside the computation, which has not reached the bundle yet. */
-void remote_store_part(struct emit *e, struct remote_part *part, buffer_id params);
+void remote_store_part(struct emit *e, struct shared_bundle_part *part, buffer_id params);
 /* Emits the gather of all stages' parts into the buffer `to`, and returns the op. */
-op_id remote_gather_parts(struct emit *e, const struct remote_part *part, buffer_id to);
+op_id remote_gather_parts(struct emit *e, const struct shared_bundle_part *part, buffer_id to);
 /* Emits the sum of a unit's gradient over the stages that share the unit, by which each stage gets its part of the sum.
  * Returns the op. */
-op_id remote_sum_parts(struct emit *e, struct lent_grad *lent_grad);
+op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad);
 /* Returns the view to which the sums of this stage's part are added: on the owner, a range of its own gradient. */
-struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part);
+struct view remote_part_of_gradient(const struct emit *e, const struct shared_bundle_part *part);
 
 /* Makes the backward ops that follow write the gradients of the unit that starts: the stage's own or, if the unit is
  * shared, those that the sharing stages will sum. With HELPERS_SHARD each shared unit has gradients of its own;

@@ -25,8 +25,8 @@
 /* True if the bundle belongs to FSDP's root module of a stage: embedding, or final norm and head. */
 static bool is_root_bundle(const struct emit *e, uint32_t bundle)
 {
-    return bundle == e->weights.part[part_after_layers(e, PART_EMBEDDING)].bundle ||
-           bundle == e->weights.part[part_after_layers(e, PART_HEAD)].bundle;
+    return bundle == e->weights.part[part_index_of_end(e, PART_EMBEDDING)].bundle ||
+           bundle == e->weights.part[part_index_of_end(e, PART_HEAD)].bundle;
 }
 
 /* True if the pipeline's stages are those of torch.distributed.pipelining. */
@@ -83,8 +83,8 @@ static struct use_run *continued_run(const struct shard *s, const struct op_list
            are_of_same_layers(s, s->run[r - 1].bundle, bundle))
         r--;
     struct use_run *run = r > 0 ? &s->run[r - 1] : NULL;
-    bool same = run != NULL && run->bundle == bundle && run->used_in.chunk == pass.chunk &&
-                run->used_in.unit == pass.unit && run->used_in.is_forward == pass.is_forward;
+    bool same = run != NULL && run->bundle == bundle && run->using_pass.chunk == pass.chunk &&
+                run->using_pass.unit == pass.unit && run->using_pass.is_forward == pass.is_forward;
     return same && !begins_new_backward(s, bundle, list->op[run->end_position - 1], op) ? run
                                                                                         : NULL;
 }
@@ -160,10 +160,10 @@ static void record_write(struct shard *s, uint32_t buffer, uint32_t i)
         s->gradient[of->gradient_row] = (struct bundle_gradient){.buffer = {buffer},
                                                                  .bundle = of->grad,
                                                                  .first_position = i,
-                                                                 .lent_grad = of->lent_grad,
+                                                                 .remote_grad = of->remote_grad,
                                                                  .reduction = {IR_NONE},
-                                                                 .unadded_part = {IR_NONE}};
-        s->gradients_left[of->grad] += of->lent_grad == IR_NONE;
+                                                                 .part_to_add = {IR_NONE}};
+        s->gradients_left[of->grad] += of->remote_grad == IR_NONE;
     }
     s->gradient[of->gradient_row].last_position = i;
 }
@@ -202,7 +202,7 @@ static bool runs_share_root(const struct shard *s, const struct op_list *list, u
                  is_in_root_forward(s, list->op[a->end_position - 1]) &&
                  !is_in_root_forward(s, list->op[b->first_position]);
     return weights_have_root_unit(s->e->choices) && !freed &&
-           b->bundle == s->e->weights.part[part_after_layers(s->e, PART_EMBEDDING)].bundle &&
+           b->bundle == s->e->weights.part[part_index_of_end(s->e, PART_EMBEDDING)].bundle &&
            s->ir->op.micro[list->op[a->first_position]] ==
                s->ir->op.micro[list->op[b->first_position]];
 }
@@ -280,7 +280,7 @@ static buffer_id own_narrow_part(struct emit *e, uint32_t b)
  * of bundles of the same kind, the gather starts after the end of the run prefetch_layers + 1 before r, whose memory it
  * may reuse. With the profile's switch collectives_block_issue a gather, but not such a transfer, starts after the op
  * at position i - 1 instead. */
-static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
+static void emit_gather_of_run(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     struct emit *e = s->e;
     struct use_run *run = &s->run[r];
@@ -294,8 +294,8 @@ static void gather_run(struct shard *s, uint32_t r, uint32_t i, const struct op_
     op_id op;
     weights_set_labels(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
     if (s->has_remote_weights) {
-        run->gathered_buffer = remote_receive_params(e, run->used_in, run->bundle, &op);
-        if (run->used_in.chunk == e->stage)
+        run->gathered_buffer = remote_receive_params(e, run->using_pass, run->bundle, &op);
+        if (run->using_pass.chunk == e->stage)
             run->gathered_buffer.i = IR_NONE; /* the owner's ops read its own parameters */
     } else {
         const struct bundle_state *bundle = &e->weights.bundle[run->bundle];
@@ -337,16 +337,17 @@ static void copy_from_flat_buffer(struct shard *s, const struct use_run *run, ui
                 to = view_whole(s->e, run->gathered_buffer);
     weights_set_labels(s->e, phase, REGION_WEIGHTS, op);
     emit_pack(s->e, WORK_PACK, from, to, (int64_t)from.count, 1, 1);
-    if (phase == PHASE_FORWARD && s->last_copied.i != IR_NONE)
-        emit_extend_lifetime(s->e, s->last_copied, s->e->last_compute);
-    s->last_copied = phase == PHASE_FORWARD ? run->flat_buffer : (buffer_id){IR_NONE};
+    if (phase == PHASE_FORWARD && s->last_flat_copy.i != IR_NONE)
+        emit_extend_lifetime(s->e, s->last_flat_copy, s->e->last_compute);
+    s->last_flat_copy = phase == PHASE_FORWARD ? run->flat_buffer : (buffer_id){IR_NONE};
 }
 
 /* Emits, before the op at position i, the gathers of all runs up to `last` that are not emitted yet. */
-static void gather_up_to_run(struct shard *s, uint32_t last, uint32_t i, const struct op_list *in)
+static void emit_gathers_up_to_run(struct shard *s, uint32_t last, uint32_t i,
+                                   const struct op_list *in)
 {
     for (; s->next_gather <= last && s->next_gather < s->run_count; s->next_gather++)
-        gather_run(s, s->next_gather, i, in);
+        emit_gather_of_run(s, s->next_gather, i, in);
 }
 
 /* Emits the gathers that are due before the op at position i, which belongs to run r, and the copy out of the run's
@@ -357,13 +358,13 @@ static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const stru
     const struct use_run *run = &s->run[r];
     uint32_t op = in->op[i], param = params_placeholder(&s->e->weights.bundle[run->bundle]).i;
     if (run->first_position == i)
-        gather_up_to_run(s,
-                         profile->gathers_after_core
-                             ? r
-                             : last_run_of_layer_after(s, r, profile->prefetch_layers),
-                         i, in);
+        emit_gathers_up_to_run(s,
+                               profile->gathers_after_core
+                                   ? r
+                                   : last_run_of_layer_after(s, r, profile->prefetch_layers),
+                               i, in);
     if (run->position_after_core == i)
-        gather_up_to_run(s, last_run_of_layer_after(s, r, profile->prefetch_layers), i, in);
+        emit_gathers_up_to_run(s, last_run_of_layer_after(s, r, profile->prefetch_layers), i, in);
     if (run->first_position == i)
         copy_from_flat_buffer(s, run, op);
     for (uint32_t k = 0; run->gathered_buffer.i != IR_NONE && k < s->ir->op.read_count[op]; k++)
@@ -389,14 +390,14 @@ static void find_core_ends(struct shard *s, const struct op_list *list)
  * last reduction; else each bundle is updated as soon as its gradient is final, while others are being reduced. Updates
  * are in the order of bundles if shard_reduces_in_bundle_order() says so, else in the order in which gradients become
  * final; then a tied embedding that two stages hold comes last. */
-static void finish_step(struct shard *s)
+static void emit_end_of_step(struct shard *s)
 {
     struct emit *e = s->e;
     bool in_order = shard_reduces_in_bundle_order(s), clips = weights_clip_gradients(e->choices);
     uint32_t *bundle = arena_array(&s->arena, e->weights.bundle_count, sizeof *bundle), count = 0;
     uint32_t emitted = s->ir->op.count;
     for (uint32_t b = 0; in_order && b < e->weights.bundle_count; b++)
-        if (!e->weights.bundle[b].is_borrowed)
+        if (!e->weights.bundle[b].has_states_elsewhere)
             bundle[count++] = b;
     for (int both_ends = 0; !in_order && both_ends < 2; both_ends++)
         for (uint32_t row = 0; row < s->gradient_count; row++) {
@@ -431,9 +432,9 @@ static void record_bundles_of_buffers(struct shard *s)
     for (uint32_t i = 0; i < w->grad_buffer_count; i++)
         if (w->grad_buffer[i].i != IR_NONE)
             s->buffer[w->grad_buffer[i].i].grad = i % w->bundle_count;
-    for (uint32_t i = 0; i < w->lent_grad_count; i++) {
-        s->buffer[w->lent_grad[i].buffer.i].grad = w->lent_grad[i].bundle;
-        s->buffer[w->lent_grad[i].buffer.i].lent_grad = i;
+    for (uint32_t i = 0; i < w->remote_grad_count; i++) {
+        s->buffer[w->remote_grad[i].buffer.i].grad = w->remote_grad[i].bundle;
+        s->buffer[w->remote_grad[i].buffer.i].remote_grad = i;
     }
 }
 
@@ -446,7 +447,7 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
         .gathers_params = weights_shard_params(e->choices) && e->group.dense.shard_size > 1,
         .has_remote_weights = pipeline_has_remote_weights(e->choices),
         .last_summed = {IR_NONE, IR_NONE},
-        .last_copied = {IR_NONE},
+        .last_flat_copy = {IR_NONE},
     };
     if (s->has_remote_weights)
         remote_end_unit(e);
@@ -559,7 +560,7 @@ void pass_weights(struct emit *e, struct op_list *list)
         begin_step(&s, list);
     rewrite_list(&s, list);
     for (uint32_t k = 0; k < 2; k++)
-        shard_add_lent_sum(&s, k);
+        shard_add_remote_sum(&s, k);
     if (pipeline_shards_weights(e->choices))
         remote_return_parts(e, shard_last_unshared_op(&s, list));
     if (shard_reduces_at_end(&s))
@@ -570,7 +571,7 @@ void pass_weights(struct emit *e, struct op_list *list)
         shard_add_reduced(&s, s.gradient_count, IR_NONE);
     shard_end_backward(&s);
     if (e->choices->scope == SCOPE_STEP)
-        finish_step(&s);
+        emit_end_of_step(&s);
     extend_gradient_lifetimes(e);
     extend_root_lifetime(&s, list);
     shard_list_emitted(&s);

@@ -10,7 +10,7 @@
 struct use_run {
     uint32_t bundle, first_position, end_position;
     /* if the weights are sent to other stages: the pass of the shared unit that uses them */
-    struct unit_pass used_in;
+    struct unit_pass using_pass;
     /* the position after the core of attention in a forward or its recomputation; equal to first_position if the run
      * has none */
     uint32_t position_after_core;
@@ -29,11 +29,11 @@ struct bundle_gradient {
     uint32_t bundle, first_position, last_position;
     bool is_last_of_bundle; /* no gradient of its bundle is reduced later */
     bool adds_to_bundle;    /* other gradients of its bundle have been reduced before */
-    uint32_t lent_grad;     /* row of e->weights.lent_grad, or IR_NONE */
+    uint32_t remote_grad;   /* row of e->weights.remote_grad, or IR_NONE */
     op_id reduction;        /* the last op of its reduction; IR_NONE: none yet */
     /* this rank's reduced part, until it has been cast to, or added to, the kept part; IR_NONE: nothing is left to
      * do */
-    buffer_id unadded_part;
+    buffer_id part_to_add;
 };
 
 /* The bundle whose parameters, or whose gradient, a buffer holds. The members that do not apply are IR_NONE; all of
@@ -42,7 +42,7 @@ struct weight_buffer {
     uint32_t param;        /* the bundle of the parameters */
     uint32_t grad;         /* the bundle of the gradient */
     uint32_t gradient_row; /* the gradient's row of shard.gradient, once an op writes it */
-    uint32_t lent_grad;    /* the gradient's row of e->weights.lent_grad */
+    uint32_t remote_grad;  /* the gradient's row of e->weights.remote_grad */
 };
 
 struct shard {
@@ -62,12 +62,12 @@ struct shard {
     size_t run_capacity;
     uint32_t next_gather; /* the first run that has not been gathered for */
     /* the flat buffer of the last copy in the current forward; IR_NONE: none */
-    buffer_id last_copied;
+    buffer_id last_flat_copy;
     /* ---- reductions (reduce.c) ---- */
     struct bundle_gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;
-    /* rows of e->weights.lent_grad: [0] the gradient before the last one that was summed, [1] the last one; IR_NONE:
+    /* rows of e->weights.remote_grad: [0] the gradient before the last one that was summed, [1] the last one; IR_NONE:
      * there is none, or its sum has been added */
     uint32_t last_summed[2];
     uint32_t next_gradient_to_add; /* no gradient before it is left to add */
@@ -104,7 +104,7 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i);
 void shard_reduce_tied_embedding(struct shard *s);
 /* Adds the sum of the gradient last_summed[k] to the stage's own gradient, if this stage is to add it (pending_sum),
  * and sets last_summed[k] to IR_NONE. Call it once computation need not wait for the sum. */
-void shard_add_lent_sum(struct shard *s, uint32_t k);
+void shard_add_remote_sum(struct shard *s, uint32_t k);
 /* Returns the last op that adds to a gradient of units which this stage does not share; IR_NONE: there is none. */
 op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list);
 /* Reduces the gradients to which `op`, at position i, is the last to add; each once, even if the op writes several
