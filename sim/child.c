@@ -34,7 +34,7 @@ static enum status share_memory(struct child_run *run, const char *name, struct 
     struct schedule_times *times = &run->shared_memory->times;
     times->start_s = (double *)((char *)memory + head);
     times->end_s = times->start_s + rows;
-    times->transfers_ended = (uint64_t *)(times->end_s + rows);
+    times->ended_count_of_transfer = (uint64_t *)(times->end_s + rows);
     return STATUS_OK;
 }
 

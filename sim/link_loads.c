@@ -16,8 +16,9 @@ static double *sum_link_bytes(const struct child_run *run)
     double *bytes = heap_zalloc(traffic->platform.link_count + 1u, sizeof *bytes);
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
-        double done = (double)run->shared_memory->times
-                          .transfers_ended[fold_representative_transfer(&run->fold, traffic, t)];
+        double done =
+            (double)run->shared_memory->times
+                .ended_count_of_transfer[fold_representative_transfer(&run->fold, traffic, t)];
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
             for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
                 bytes[flows->link[i]] += done * flows->bytes[f];
@@ -46,7 +47,7 @@ void link_loads_fill(struct sim_result *result, const struct child_run *run)
         arena_array(&result->arena, platform->link_count, sizeof *result->link_load);
     for (uint32_t l = 0; l < platform->link_count; l++) {
         uint8_t kind = platform->link[l].kind;
-        if (bytes[l] == 0 || kind == LINK_FLOW_CAP || kind == LINK_PROCESSORS ||
+        if (bytes[l] == 0 || kind == LINK_FLOW_CAP || kind == LINK_GPU_PROCESSORS ||
             kind == LINK_DEVICE_MEMORY)
             continue; /* processors, device memory and caps of flows are no parts of the machine that carry bytes */
         double busy = bytes[l] / (platform->bytes_per_s[l] * result->step_s);

@@ -76,7 +76,7 @@ static void fill_from_run(struct sim_result *result, const struct ir *ir, struct
         find_periods(result, ir, run);
     link_loads_fill(result, run);
     result->counts.flows_started = times->flows_started;
-    result->counts.timers_set = times->timers_set;
+    result->counts.timer_set_count = times->timer_set_count;
     result->counts.event_loop_cpu_s = run->shared_memory->event_loop_cpu_s;
     result->start_s = times->start_s;
     result->end_s = times->end_s;

@@ -6,12 +6,12 @@
 
 static double kernel_busy_s(const struct waterfall *w)
 {
-    double busy = 0;
+    double busy_s = 0;
     /* the causes before CAUSE_ALL_TO_ALL are those of kernels, and of an optimizer step on the
      * host */
     for (int cause = 0; cause < CAUSE_ALL_TO_ALL; cause++)
-        busy += w->cause_s[cause];
-    return busy;
+        busy_s += w->cause_s[cause];
+    return busy_s;
 }
 
 static void sum_over_stages(struct stages *s, const struct sim_result *result)
@@ -21,11 +21,11 @@ static void sum_over_stages(struct stages *s, const struct sim_result *result)
     for (uint32_t role = 0; role < s->stage_count; role++) {
         const struct waterfall *w = &s->waterfall[role];
         double share = (double)s->ranks_of_stage[role] / result->rank_count,
-               busy = kernel_busy_s(w);
-        double known = busy + w->cause_s[CAUSE_FILL] + w->cause_s[CAUSE_DRAIN] +
+               busy_s = kernel_busy_s(w);
+        double known = busy_s + w->cause_s[CAUSE_FILL] + w->cause_s[CAUSE_DRAIN] +
                        w->cause_s[CAUSE_PIPELINE] + w->cause_s[CAUSE_DOCUMENTS] +
                        w->cause_s[CAUSE_OFFLOAD];
-        s->mean_busy_s += share * busy;
+        s->mean_busy_s += share * busy_s;
         s->fill_s += share * w->cause_s[CAUSE_FILL];
         s->drain_s += share * w->cause_s[CAUSE_DRAIN];
         s->pipeline_imbalance_s += share * w->cause_s[CAUSE_PIPELINE];

@@ -127,7 +127,7 @@ static double model_flops_share(const struct waterfall_maker *m, uint32_t op)
  * kernel of a short list counts for the copies that the list leaves out, too. */
 static void add_kernel_s(struct waterfall_maker *m, uint32_t row, wide seconds)
 {
-    uint32_t op = m->op_begin + row, times = repeats_occurrences(&m->ir->repeats, op);
+    uint32_t op = m->op_begin + row, times = repeats_occurrence_count(&m->ir->repeats, op);
     wide all = times * seconds;
     switch (m->ir->op.phase[op]) {
     case PHASE_RECOMPUTE:
@@ -204,7 +204,7 @@ static void add_idle_s(struct waterfall_maker *m, enum cause cause, double from_
 static void explain_gap(struct waterfall_maker *m, uint32_t row, double floor_s)
 {
     double until_s = m->start_s[row];
-    m->gap_repeats = repeats_occurrences(&m->ir->repeats, m->op_begin + row);
+    m->gap_repeats = repeats_occurrence_count(&m->ir->repeats, m->op_begin + row);
     while (until_s > floor_s) {
         uint32_t last, holder = m->host_blocking_op[row];
         bool found = find_last_dependency(m, row, &last);

@@ -13,16 +13,16 @@
 
 static void insert_top_buffer(struct sim_peak *peak, struct sim_live_buffer live)
 {
-    uint32_t at = peak->top_count;
+    uint32_t at = peak->top_buffer_count;
     while (at > 0 && (peak->top_buffer[at - 1].bytes < live.bytes ||
                       (peak->top_buffer[at - 1].bytes == live.bytes &&
                        peak->top_buffer[at - 1].buffer > live.buffer)))
         at--;
     if (at == SIM_TOP_BUFFERS)
         return;
-    if (peak->top_count < SIM_TOP_BUFFERS)
-        peak->top_count++;
-    for (uint32_t i = peak->top_count - 1; i > at; i--)
+    if (peak->top_buffer_count < SIM_TOP_BUFFERS)
+        peak->top_buffer_count++;
+    for (uint32_t i = peak->top_buffer_count - 1; i > at; i--)
         peak->top_buffer[i] = peak->top_buffer[i - 1];
     peak->top_buffer[at] = live;
 }
@@ -55,7 +55,7 @@ static void add_gap_growth(const struct memory_gap *gap, uint64_t live[MEMORY_CO
 
 /* Raises peak[] to the most live bytes in each memory, of one rank or summed over the ranks of a
  * node. The changes are sorted by time. gap[gap_count]: the periods that a short list leaves out,
- * in the order of their change_row. After a gap, live bytes and dates include those that the
+ * in the order of their next_change_row. After a gap, live bytes and dates include those that the
  * left-out copies add. Live bytes are compared with the peak only when a buffer starts, since its
  * end cannot raise them. */
 static void find_peaks(const struct memory_changes *c, const struct live_buffers *live_buffers,
@@ -66,7 +66,7 @@ static void find_peaks(const struct memory_changes *c, const struct live_buffers
     size_t change_of_peak[MEMORY_COUNT] = {0};
     double shift_s = 0;
     for (size_t i = 0; i < c->count; i++) {
-        for (; gap_count > 0 && gap->change_row == i; gap++, gap_count--) {
+        for (; gap_count > 0 && gap->next_change_row == i; gap++, gap_count--) {
             add_gap_growth(gap, live, category);
             shift_s += gap->shift_s;
         }

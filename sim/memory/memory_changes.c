@@ -11,7 +11,7 @@
 /* ---- the buffers of a role ---- */
 
 /* Returns on the heap the first op that writes each buffer, as a row of the role; IR_NONE: none does. */
-static uint32_t *first_writers(const struct ir *ir, const struct role *role)
+static uint32_t *find_first_writers(const struct ir *ir, const struct role *role)
 {
     uint32_t *writer = ir_new_empty_ids(ir->buffer.count);
     for (uint32_t row = role->op_count; row-- > 0;) {
@@ -27,7 +27,7 @@ void live_buffers_init(struct live_buffers *l, const struct ir *ir, uint32_t rol
 {
     const struct role *r = &ir->role[role];
     const struct buffer_table *b = &ir->buffer;
-    uint32_t *writer = first_writers(ir, r);
+    uint32_t *writer = find_first_writers(ir, r);
     /* First next[w + 2] counts the buffers whose first writer is w, and next[1] those that are live from the start.
      * Once these are summed up, next[w + 1] is the row for the next buffer of writer w, and next[0] that for the next
      * buffer that is live from the start. */

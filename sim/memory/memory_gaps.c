@@ -19,18 +19,20 @@ static size_t first_change_from(const struct memory_changes *c, double date_s)
 }
 
 /* Returns the middle of the longest time without changes within half a period of a date. */
-static double middle_of_quiet_s(const struct memory_changes *c, double date_s, double period_s)
+static double middle_of_longest_quiet_s(const struct memory_changes *c, double date_s,
+                                        double period_s)
 {
-    double from_s = date_s - period_s / 2, to_s = date_s + period_s / 2, most_s = 0, at_s = date_s;
+    double from_s = date_s - period_s / 2, to_s = date_s + period_s / 2, most_s = 0,
+           middle_s = date_s;
     for (size_t i = first_change_from(c, from_s); from_s < to_s; i++) {
         double next_s = i < c->count && c->row[i].time_s < to_s ? c->row[i].time_s : to_s;
         if (next_s - from_s > most_s) {
             most_s = next_s - from_s;
-            at_s = from_s + most_s / 2;
+            middle_s = from_s + most_s / 2;
         }
         from_s = next_s;
     }
-    return at_s;
+    return middle_s;
 }
 
 /* True if change b is the same as change a, one period later. */
@@ -49,16 +51,17 @@ static bool find_gap(struct memory_gap *gap, const struct memory_changes *c,
                      const struct live_buffers *l, double date_s, double period_s, double same_s,
                      uint32_t copies)
 {
-    double cut_s = middle_of_quiet_s(c, date_s, period_s);
+    double cut_s = middle_of_longest_quiet_s(c, date_s, period_s);
     size_t begin = first_change_from(c, cut_s - period_s),
            end = first_change_from(c, cut_s + period_s);
-    *gap = (struct memory_gap){.change_row = first_change_from(c, cut_s),
+    *gap = (struct memory_gap){.next_change_row = first_change_from(c, cut_s),
                                .shift_s = copies * period_s};
-    if (gap->change_row - begin != end - gap->change_row)
+    if (gap->next_change_row - begin != end - gap->next_change_row)
         return false;
-    for (size_t i = begin; i < gap->change_row; i++) {
+    for (size_t i = begin; i < gap->next_change_row; i++) {
         const struct memory_change *change = &c->row[i];
-        if (!is_repeated_change(l, change, change + (gap->change_row - begin), period_s, same_s))
+        if (!is_repeated_change(l, change, change + (gap->next_change_row - begin), period_s,
+                                same_s))
             return false;
         const struct live_buffer *of = &l->row[change->row];
         gap->growth_bytes[of->memory][of->category] += copies * memory_change_bytes(change, l);

@@ -35,7 +35,7 @@ static int link_nearness(const struct platform *p, uint32_t a, uint32_t b)
  * (PLATFORM_CAP_PAIR); the other caps of a rank begin CAP_STRIDE after those of the rank before it. */
 enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP_NETWORK + 2 };
 
-static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
+static uint32_t flow_cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
 {
     return what == CAP_PAIR ? PLATFORM_CAP_PAIR | (rank * PLATFORM_CAP_PEERS + peer_or_zero)
                             : rank * CAP_STRIDE + (uint32_t)what;
@@ -69,7 +69,7 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
         if (fabric->kind == FABRIC_MESH) {
             flow_open(flows, piece * overhead);
             route_add_exchange(p, flows, rank[i], rank[j]);
-            route_add_link(p, flows, LINK_FLOW_CAP, key, cap_index(rank[i], j, CAP_PAIR),
+            route_add_link(p, flows, LINK_FLOW_CAP, key, flow_cap_index(rank[i], j, CAP_PAIR),
                            fabric->all_to_all_peer_bytes_per_s * overhead);
             flow_close(flows);
             continue;
@@ -83,7 +83,7 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
             continue;
         flow_open(flows, peers[near] * piece * overhead);
         route_add_exchange(p, flows, rank[i], peer[near]);
-        route_add_link(p, flows, LINK_FLOW_CAP, key, cap_index(rank[i], 0, CAP_NEAR + near),
+        route_add_link(p, flows, LINK_FLOW_CAP, key, flow_cap_index(rank[i], 0, CAP_NEAR + near),
                        exchange_cap_bytes_per_s(fabric, peers[near], overhead));
         flow_close(flows);
     }
@@ -101,7 +101,7 @@ static void add_flow_between_domains(struct platform *p, struct flow_table *flow
         route_add_leaf(p, flows, me, true);
         route_add_leaf(p, flows, me, false);
     }
-    route_add_link(p, flows, LINK_FLOW_CAP, key, cap_index(me, 0, CAP_NETWORK + across),
+    route_add_link(p, flows, LINK_FLOW_CAP, key, flow_cap_index(me, 0, CAP_NETWORK + across),
                    peers * p->cluster->nic.peer_bytes_per_s);
     flow_close(flows);
 }
@@ -220,7 +220,7 @@ struct exchange_load {
 };
 
 /* Returns the index in the group of each member in the order of m->rank_by_domain, on the heap. */
-static uint32_t *group_indices(const struct members *m)
+static uint32_t *list_group_indices(const struct members *m)
 {
     uint32_t *index = heap_alloc(m->member_count, sizeof *index);
     for (uint32_t i = 0; i < m->member_count; i++)
@@ -230,8 +230,8 @@ static uint32_t *group_indices(const struct members *m)
     return index;
 }
 
-static struct exchange_load member_load(const struct collective_call *f, const uint32_t *index,
-                                        uint32_t d, uint32_t me)
+static struct exchange_load exchange_load_of_member(const struct collective_call *f,
+                                                    const uint32_t *index, uint32_t d, uint32_t me)
 {
     const struct members *m = f->members;
     const double *pair = f->exchange->pair_bytes;
@@ -295,7 +295,7 @@ static void add_load_flows(const struct collective_call *f, uint32_t me,
         flow_open(f->flows, load->bytes[class] * overhead);
         route_add_exchange(f->platform, f->flows, me, load->peer[class]);
         route_add_link(f->platform, f->flows, LINK_FLOW_CAP, f->key,
-                       cap_index(me, 0, CAP_NEAR + class),
+                       flow_cap_index(me, 0, CAP_NEAR + class),
                        exchange_cap_bytes_per_s(fabric, load->peer_count[class], overhead));
         flow_close(f->flows);
     }
@@ -307,13 +307,13 @@ static double add_exchange(const struct collective_call *f)
 {
     const struct members *m = f->members;
     const double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
-    uint32_t *index = group_indices(m);
+    uint32_t *index = list_group_indices(m);
     struct exchange_load *load = heap_alloc(m->member_count, sizeof *load);
     double in_turn = 0;
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = m->domain[d].begin; i < m->domain[d].begin + m->domain[d].count; i++)
-            load[i] = member_load(f, index, d, i);
-    if (f->exchange->all_as_largest)
+            load[i] = exchange_load_of_member(f, index, d, i);
+    if (f->exchange->counts_all_as_largest)
         raise_loads_to_largest(load, m->member_count);
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; i < m->domain[d].count; i++) {
@@ -410,7 +410,7 @@ static double add_scatter(const struct collective_call *f)
         }
         for (uint32_t i = 0; i < m->domain[d].count; i++)
             message_add_flow_between_domains(f->platform, f->flows, root, rank[i], piece, f->key,
-                                             cap_index(root, rank[i], CAP_PAIR));
+                                             flow_cap_index(root, rank[i], CAP_PAIR));
     }
     return members_latency_s(f->platform, m);
 }

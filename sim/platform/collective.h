@@ -12,11 +12,11 @@
 #include "sim/platform/rings.h"
 
 /* The bytes of an exchange between each pair of members. pair_bytes[from * members + to]: by index in the group.
- * all_as_largest: every member counts as many bytes as the member that has the most, separately for each sort of peers:
- * those of its domain, by distance; those of other domains on its leaf switch; those on other leaf switches. */
+ * counts_all_as_largest: every member counts as many bytes as the member that has the most, separately for each sort of
+ * peers: those of its domain, by distance; those of other domains on its leaf switch; those on other leaf switches. */
 struct exchange_bytes {
     const double *pair_bytes;
-    bool all_as_largest;
+    bool counts_all_as_largest;
 };
 
 /* Adds the flows of a collective or a barrier among a group's members, and returns the latency in seconds. Only links

@@ -20,7 +20,8 @@ struct loopback_fetch {
     double copy_count, copied_bytes, summed_bytes;
 };
 
-static struct loopback_fetch collective_fetch(const struct work *work, uint32_t members, bool root)
+static struct loopback_fetch fetch_of_collective(const struct work *work, uint32_t members,
+                                                 bool root)
 {
     double n = members, bytes = (double)work_payload_bytes(work);
     switch ((enum work_kind)work->kind) {
@@ -64,7 +65,7 @@ static void add_fetch_flow(struct platform *platform, struct flow_table *flows, 
     uint32_t device = platform_lowest_rank_on_gpu(platform, rank);
     flow_open(flows, bytes / platform->cluster->loopback.bytes_per_s * device_time_per_s);
     if (kernel)
-        route_add_link(platform, flows, LINK_PROCESSORS, device, 0, device_time_per_s);
+        route_add_link(platform, flows, LINK_GPU_PROCESSORS, device, 0, device_time_per_s);
     route_add_link(platform, flows, LINK_DEVICE_MEMORY, device, 0, device_time_per_s);
     flow_close(flows);
 }
@@ -79,7 +80,7 @@ double loopback_add_collective_flows(struct platform *platform, struct flow_tabl
         bool root = rooted && i == (uint32_t)work->broadcast.root;
         struct loopback_fetch fetch = work->kind == WORK_EXCHANGE
                                           ? exchange_fetch(exchange, count, i)
-                                          : collective_fetch(work, count, root);
+                                          : fetch_of_collective(work, count, root);
         double starts = fetch.copy_count + (fetch.summed_bytes > 0);
         most = starts > most ? starts : most;
         add_fetch_flow(platform, flows, member[i], fetch.copied_bytes, false);

@@ -74,7 +74,7 @@ void kernel_add_flows(struct platform *platform, struct flow_table *flows, uint3
 {
     uint32_t device = platform_lowest_rank_on_gpu(platform, rank);
     flow_open(flows, uncontended_s * device_time_per_s);
-    route_add_link(platform, flows, LINK_PROCESSORS, device, 0, device_time_per_s);
+    route_add_link(platform, flows, LINK_GPU_PROCESSORS, device, 0, device_time_per_s);
     if (memory_bound && platform->cluster->fabric.kind == FABRIC_LOOPBACK)
         route_add_link(platform, flows, LINK_DEVICE_MEMORY, device, 0, device_time_per_s);
     flow_close(flows);

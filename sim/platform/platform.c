@@ -104,12 +104,12 @@ void route_add_link(struct platform *platform, struct flow_table *flows, enum li
 
 /* ---- routes to and from GPUs, NICs and memories ---- */
 
-static uint32_t node_of(const struct platform *p, uint32_t rank)
+static uint32_t node_of_rank(const struct platform *p, uint32_t rank)
 {
     return (uint32_t)cluster_place(p->cluster, rank).node;
 }
 
-static int64_t gpu_of(const struct platform *p, uint32_t rank)
+static int64_t gpu_of_rank(const struct platform *p, uint32_t rank)
 {
     return cluster_place(p->cluster, rank).gpu;
 }
@@ -117,7 +117,7 @@ static int64_t gpu_of(const struct platform *p, uint32_t rank)
 uint32_t platform_lowest_rank_on_gpu(const struct platform *platform, uint32_t rank)
 {
     bool shared = platform->cluster->fabric.kind == FABRIC_LOOPBACK;
-    return shared ? rank - (uint32_t)gpu_of(platform, rank) : rank;
+    return shared ? rank - (uint32_t)gpu_of_rank(platform, rank) : rank;
 }
 
 static void add_pcie_uplink(struct platform *p, struct flow_table *flows, bool up, uint32_t node,
@@ -128,8 +128,8 @@ static void add_pcie_uplink(struct platform *p, struct flow_table *flows, bool u
 }
 
 /* Adds the link from the socket of one PCIe switch of a node to that of another, if they differ. */
-static void add_between_sockets(struct platform *p, struct flow_table *flows, uint32_t node,
-                                int64_t from, int64_t to)
+static void add_route_between_sockets(struct platform *p, struct flow_table *flows, uint32_t node,
+                                      int64_t from, int64_t to)
 {
     const struct cluster *c = p->cluster;
     int64_t from_socket = c->socket_of_switch[from], to_socket = c->socket_of_switch[to];
@@ -140,13 +140,13 @@ static void add_between_sockets(struct platform *p, struct flow_table *flows, ui
 
 /* Adds the links from one PCIe switch of a node to another: none within one switch, else the two uplinks, and the
  * link between sockets if the switches are on different ones. */
-static void add_between_switches(struct platform *p, struct flow_table *flows, uint32_t node,
-                                 int64_t from, int64_t to)
+static void add_route_between_pcie_switches(struct platform *p, struct flow_table *flows,
+                                            uint32_t node, int64_t from, int64_t to)
 {
     if (from == to)
         return;
     add_pcie_uplink(p, flows, true, node, from);
-    add_between_sockets(p, flows, node, from, to);
+    add_route_between_sockets(p, flows, node, from, to);
     add_pcie_uplink(p, flows, false, node, to);
 }
 
@@ -173,9 +173,9 @@ void route_add_fabric(struct platform *platform, struct flow_table *flows, uint3
     case FABRIC_PCIE:
     default:
         add_pcie_lanes(platform, flows, true, from);
-        add_between_switches(platform, flows, node_of(platform, from),
-                             c->switch_of_gpu[gpu_of(platform, from)],
-                             c->switch_of_gpu[gpu_of(platform, to)]);
+        add_route_between_pcie_switches(platform, flows, node_of_rank(platform, from),
+                                        c->switch_of_gpu[gpu_of_rank(platform, from)],
+                                        c->switch_of_gpu[gpu_of_rank(platform, to)]);
         add_pcie_lanes(platform, flows, false, to);
         break;
     }
@@ -191,16 +191,16 @@ void route_add_exchange(struct platform *platform, struct flow_table *flows, uin
         route_add_fabric(platform, flows, rank, c->fabric.kind == FABRIC_MESH ? peer : rank);
         return;
     }
-    uint32_t node = node_of(platform, rank);
-    int64_t own = c->switch_of_gpu[gpu_of(platform, rank)];
-    int64_t other = c->switch_of_gpu[gpu_of(platform, peer)];
+    uint32_t node = node_of_rank(platform, rank);
+    int64_t own = c->switch_of_gpu[gpu_of_rank(platform, rank)];
+    int64_t other = c->switch_of_gpu[gpu_of_rank(platform, peer)];
     add_pcie_lanes(platform, flows, true, rank);
     add_pcie_lanes(platform, flows, false, rank);
     if (own == other)
         return;
     add_pcie_uplink(platform, flows, true, node, own);
     add_pcie_uplink(platform, flows, false, node, own);
-    add_between_sockets(platform, flows, node, own, other);
+    add_route_between_sockets(platform, flows, node, own, other);
 }
 
 /* Adds the links between a GPU and its NIC. A NIC with GPUDirect reads the GPU's memory over the GPU's PCIe lanes.
@@ -210,19 +210,19 @@ void route_add_exchange(struct platform *platform, struct flow_table *flows, uin
 void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, bool out)
 {
     const struct cluster *c = p->cluster;
-    uint32_t node = node_of(p, rank);
-    int64_t gpu = gpu_of(p, rank), nic = c->nic_of_gpu[gpu];
+    uint32_t node = node_of_rank(p, rank);
+    int64_t gpu = gpu_of_rank(p, rank), nic = c->nic_of_gpu[gpu];
     int64_t gpu_switch = c->switch_of_gpu[gpu], nic_switch = c->switch_of_nic[nic];
     int64_t from = out ? gpu_switch : nic_switch, to = out ? nic_switch : gpu_switch;
     add_pcie_lanes(p, flows, out, rank);
     if (c->nic.gpudirect) {
-        add_between_switches(p, flows, node, from, to);
+        add_route_between_pcie_switches(p, flows, node, from, to);
     } else {
         route_add_link(p, flows, out ? LINK_NIC_STAGED_OUT : LINK_NIC_STAGED_IN, rank, 0,
                        c->nic.host_staged_bytes_per_s);
         add_pcie_uplink(p, flows, true, node, from);
         route_add_host_memory(p, flows, rank);
-        add_between_sockets(p, flows, node, from, to);
+        add_route_between_sockets(p, flows, node, from, to);
         add_pcie_uplink(p, flows, false, node, to);
     }
     route_add_link(p, flows, out ? LINK_NIC_OUT : LINK_NIC_IN, node, (uint32_t)nic,
@@ -232,7 +232,7 @@ void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, 
 /* Returns the leaf switch of a rank. With rails, every NIC of a group of nodes has a leaf of its own. Traffic stays on
  * its rail, since NCCL first moves the data to another GPU inside the node; so it crosses leaves only to other groups
  * of nodes. */
-static uint32_t leaf_of(const struct platform *p, uint32_t rank)
+static uint32_t leaf_switch_of(const struct platform *p, uint32_t rank)
 {
     const struct cluster *c = p->cluster;
     int64_t group = node_of(p, rank) / c->network.nodes_per_leaf_switch;
@@ -271,16 +271,16 @@ void route_add_copy(struct platform *platform, struct flow_table *flows, uint32_
                        to_device ? c->host.from_pageable_bytes_per_s
                                  : c->host.to_pageable_bytes_per_s);
     add_pcie_lanes(platform, flows, !to_device, rank);
-    add_pcie_uplink(platform, flows, !to_device, node_of(platform, rank),
-                    c->switch_of_gpu[gpu_of(platform, rank)]);
+    add_pcie_uplink(platform, flows, !to_device, node_of_rank(platform, rank),
+                    c->switch_of_gpu[gpu_of_rank(platform, rank)]);
     route_add_host_memory(platform, flows, rank);
 }
 
 void route_add_host_memory(struct platform *platform, struct flow_table *flows, uint32_t rank)
 {
     const struct cluster *c = platform->cluster;
-    route_add_link(platform, flows, LINK_HOST_MEMORY, node_of(platform, rank),
-                   (uint32_t)cluster_socket_of_gpu(c, gpu_of(platform, rank)),
+    route_add_link(platform, flows, LINK_HOST_MEMORY, node_of_rank(platform, rank),
+                   (uint32_t)cluster_socket_of_gpu(c, gpu_of_rank(platform, rank)),
                    c->host.memory_bytes_per_s);
 }
 
@@ -319,7 +319,7 @@ static const struct {
     [LINK_COPY_BOTH] = {OWNER_RANK, "copies both ways"},
     [LINK_PAGEABLE_H2D] = {OWNER_RANK, "pageable copies h2d"},
     [LINK_PAGEABLE_D2H] = {OWNER_RANK, "pageable copies d2h"},
-    [LINK_PROCESSORS] = {OWNER_RANK, "processors"},
+    [LINK_GPU_PROCESSORS] = {OWNER_RANK, "processors"},
     [LINK_FLOW_CAP] = {OWNER_FLOW, "cap"},
 };
 
@@ -330,13 +330,14 @@ size_t platform_link_name(const struct platform *platform, uint32_t link, char *
     int length = 0;
     switch (link_names[l->kind].owner) {
     case OWNER_RANK:
-        length = snprintf(text, size, "node %u gpu %lld %s", node_of(platform, l->owner),
-                          (long long)gpu_of(platform, l->owner), name);
+        length = snprintf(text, size, "node %u gpu %lld %s", node_of_rank(platform, l->owner),
+                          (long long)gpu_of_rank(platform, l->owner), name);
         break;
     case OWNER_PAIR:
-        length = snprintf(text, size, "node %u gpu %lld %s to node %u gpu %lld",
-                          node_of(platform, l->owner), (long long)gpu_of(platform, l->owner), name,
-                          node_of(platform, l->part), (long long)gpu_of(platform, l->part));
+        length = snprintf(
+            text, size, "node %u gpu %lld %s to node %u gpu %lld", node_of_rank(platform, l->owner),
+            (long long)gpu_of_rank(platform, l->owner), name, node_of_rank(platform, l->part),
+            (long long)gpu_of_rank(platform, l->part));
         break;
     case OWNER_NODE: {
         char part[64];

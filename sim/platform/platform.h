@@ -40,8 +40,8 @@ enum link_kind {
     LINK_COPY_BOTH,
     LINK_PAGEABLE_H2D, /* owner: rank. The host thread that moves pageable memory */
     LINK_PAGEABLE_D2H,
-    LINK_PROCESSORS, /* owner: GPU. Its processors, shared by kernels of several streams */
-    LINK_FLOW_CAP,   /* owner, part: chosen by the caller. Rate that one uncontended flow reaches */
+    LINK_GPU_PROCESSORS, /* owner: GPU. Its processors, shared by kernels of several streams */
+    LINK_FLOW_CAP, /* owner, part: chosen by the caller. Rate that one uncontended flow reaches */
     LINK_KIND_COUNT
 };
 

@@ -119,22 +119,22 @@ static uint32_t list_domain_exits(const struct platform *p, const struct members
 {
     const struct cluster *c = p->cluster;
     const uint32_t *rank = m->rank_by_domain + m->domain[d].begin;
-    uint32_t exits = 0;
+    uint32_t exit_count = 0;
     for (uint32_t i = 0; i < m->domain[d].count; i++) {
         struct cluster_place at = cluster_place(c, rank[i]);
         bool seen = false;
-        for (uint32_t k = 0; k < exits && !seen; k++) {
+        for (uint32_t k = 0; k < exit_count && !seen; k++) {
             struct cluster_place other = cluster_place(c, exit_rank[k]);
             seen = other.node == at.node && c->nic_of_gpu[other.gpu] == c->nic_of_gpu[at.gpu];
         }
         if (!seen)
-            exit_rank[exits++] = rank[i];
+            exit_rank[exit_count++] = rank[i];
     }
-    return exits;
+    return exit_count;
 }
 
 /* True if the domain, or one of its neighbours in the ring, is planned. */
-static bool is_next_to_planned(const struct members *m, uint32_t d)
+static bool domain_is_next_to_planned(const struct members *m, uint32_t d)
 {
     uint32_t before = d == 0 ? m->domain_count - 1 : d - 1, after = (d + 1) % m->domain_count;
     return m->domain[before].is_planned || m->domain[d].is_planned || m->domain[after].is_planned;
@@ -147,12 +147,12 @@ void members_find_rings(struct members *m, const struct platform *p)
     m->exit_rank =
         heap_alloc((size_t)m->domain_count * m->largest_domain_size, sizeof *m->exit_rank);
     for (uint32_t d = 0; d < m->domain_count; d++) {
-        if (!is_next_to_planned(m, d))
+        if (!domain_is_next_to_planned(m, d))
             continue;
-        uint32_t exits =
+        uint32_t exit_count =
             list_domain_exits(p, m, d, m->exit_rank + (size_t)d * m->largest_domain_size);
-        if (exits < m->ring_count)
-            m->ring_count = exits;
+        if (exit_count < m->ring_count)
+            m->ring_count = exit_count;
     }
 }
 

@@ -32,7 +32,7 @@ static double documents_flops(const struct ir *ir, const struct sim_result *resu
         memset(times, 0, ir->shape_count * sizeof *times);
         for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++)
             if (work_has_documents(ir_work(ir, op)) && sim_rank_runs_op(ir, result, rank, op))
-                times[ir->op.shape[op]] += repeats_occurrences(&ir->repeats, op);
+                times[ir->op.shape[op]] += repeats_occurrence_count(&ir->repeats, op);
         for (uint32_t s = 0; s < ir->shape_count; s++)
             if (times[s] > 0)
                 sum += times[s] * ir_work_flops_on_rank(ir, &ir->shape[s], rank);
@@ -59,7 +59,7 @@ static double sum_flops(const struct ir *ir, const struct sim_result *result, bo
         const uint32_t *of = members + (size_t)c * (ir->guard_count + 1u);
         for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
             uint16_t guard = ir->op.guard[op];
-            flops += each[ir->op.shape[op]] * repeats_occurrences(&ir->repeats, op) *
+            flops += each[ir->op.shape[op]] * repeats_occurrence_count(&ir->repeats, op) *
                      of[guard == IR_NONE16 ? ir->guard_count : guard];
         }
     }

@@ -28,7 +28,7 @@ struct sim_peak {
     double time_s;
     uint32_t op; /* the op at whose start the memory held the most; IR_NONE: before the first op */
     uint64_t category_bytes[CATEGORY_COUNT];
-    uint32_t top_count;
+    uint32_t top_buffer_count;
     struct sim_live_buffer {
         uint32_t buffer; /* buffer_id */
         uint64_t bytes;
@@ -57,7 +57,7 @@ struct sim_counts {
     uint64_t simulated_op_instances; /* how many of op_instances the simulation executed */
     /* number of flows that were started in SimGrid; with `exact` these are all flows (sim/scheduler/uncontended.h) */
     uint64_t flows_started;
-    uint64_t timers_set;
+    uint64_t timer_set_count;
     double event_loop_cpu_s; /* processor seconds of the event loop */
 };
 

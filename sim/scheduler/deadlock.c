@@ -42,8 +42,9 @@ static bool find_waiting_op(const struct scheduler *s, uint32_t rank_index, uint
 
 /* Sets *missing to the side of the first rank that has not arrived at an event for which the op waits, and *place to
  * the op's number on its channel. Returns false if all have arrived. */
-static bool find_missing_side(const struct scheduler *s, uint32_t rank_index, uint32_t op,
-                              const struct channel_side **missing, uint32_t *place)
+static bool find_side_that_has_not_arrived(const struct scheduler *s, uint32_t rank_index,
+                                           uint32_t op, const struct channel_side **missing,
+                                           uint32_t *place)
 {
     const struct rank_state *r = &s->rank_state[rank_index];
     uint32_t id = s->program[r->role].op_begin + op;
@@ -81,7 +82,7 @@ static void explain_wait_chain(const struct scheduler *s, uint32_t rank_index, u
         const struct channel_side *missing;
         text_printf(why, "%srank %u waits in op %u (%s)", hop ? "; " : "", schedule_rank_of(s, r),
                     id, op_name(s, id));
-        if (!find_missing_side(s, rank_index, op, &missing, &place))
+        if (!find_side_that_has_not_arrived(s, rank_index, op, &missing, &place))
             return;
         const struct rank_state *other = &s->rank_state[missing->rank_index];
         if (place >= missing->op_count) {

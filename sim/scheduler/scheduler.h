@@ -23,9 +23,9 @@ struct schedule_times {
     double *start_s, *end_s; /* rows as in fold.first_row_of_class, all 0 before the run */
     /* [transfer_count] how often each transfer ended, counted at the lowest channel of its class; ops that a short list
      * leaves out are included. */
-    uint64_t *transfers_ended;
+    uint64_t *ended_count_of_transfer;
     double step_s;
-    uint64_t flows_started, timers_set; /* started in the engine */
+    uint64_t flows_started, timer_set_count; /* started in the engine */
 };
 
 /* Makes the tables of one run that has not started. They refer to traffic and fold. */

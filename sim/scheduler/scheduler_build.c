@@ -51,7 +51,7 @@ static void build_role_program(struct scheduler *s, uint32_t role)
 
 /* ---- the state of one rank for each class ---- */
 
-static uint32_t class_or_none(const struct fold *fold, uint32_t channel)
+static uint32_t channel_class_or_none(const struct fold *fold, uint32_t channel)
 {
     return channel == IR_NONE ? IR_NONE : fold->class_of_channel[channel];
 }
@@ -77,9 +77,9 @@ static void build_rank_states(struct scheduler *s)
         r->receive_channel = arena_array(&s->arena, comms, sizeof *r->receive_channel);
         for (uint32_t l = 0; l < comms; l++) {
             r->send_channel[l] =
-                class_or_none(fold, traffic->channel_of_rank[(size_t)rank * comms + l]);
-            r->receive_channel[l] =
-                class_or_none(fold, traffic->receive_channel_of_rank[(size_t)rank * comms + l]);
+                channel_class_or_none(fold, traffic->channel_of_rank[(size_t)rank * comms + l]);
+            r->receive_channel[l] = channel_class_or_none(
+                fold, traffic->receive_channel_of_rank[(size_t)rank * comms + l]);
         }
         if (role == IR_NONE) /* a rank outside all roles does nothing */
             r->role = traffic->ir->role_count;

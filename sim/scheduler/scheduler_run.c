@@ -8,7 +8,7 @@
 /* ---- events ---- */
 
 /* Puts an op whose dependencies have all ended on the stack of ready ops. */
-static void push_ready(struct scheduler *s, uint32_t rank_index, uint32_t op)
+static void push_ready_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
 {
     s->ready_ops =
         heap_grow(s->ready_ops, &s->ready_capacity, s->ready_count + 1, sizeof *s->ready_ops);
@@ -35,14 +35,14 @@ static void finish_op(struct scheduler *s, uint32_t rank_index, uint32_t op, dou
         if (times->start_s[row] < date_s)
             times->start_s[row] = date_s;
         if (--s->dependencies_left[row] == 0)
-            push_ready(s, rank_index, after->value[i]);
+            push_ready_op(s, rank_index, after->value[i]);
     }
     if (r->blocking_op == op) {
         const double *return_s = s->traffic->costs->host_return_s;
         uint32_t shape = s->traffic->ir->op.shape[program->op_begin + op];
         bool runs = traffic_rank_runs_op(s->traffic, r->rank, program->op_begin + op);
         r->blocking_op = IR_NONE;
-        r->host_s = date_s + (return_s && runs ? return_s[shape] : 0);
+        r->host_busy_until_s = date_s + (return_s && runs ? return_s[shape] : 0);
         issue_ops(s, rank_index);
     }
 }
@@ -56,23 +56,23 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
     const struct ir *ir = s->traffic->ir;
     const struct role_program *program = &s->program[r->role];
     const double *cost_s = s->traffic->costs->issue_s;
-    double host_s = r->host_s;
+    double host_busy_until_s = r->host_busy_until_s;
     bool held = false;
     while (!held && r->issued_ops < program->op_count) {
         uint32_t row = r->issued_ops++, op = program->op_begin + row;
         bool sync = traffic_is_sync(ir, op);
         held = ir_blocks_host(ir, op);
         if (cost_s && !sync && traffic_rank_runs_op(s->traffic, r->rank, op))
-            host_s += cost_s[ir->op.shape[op]];
+            host_busy_until_s += cost_s[ir->op.shape[op]];
         if (held)
             r->blocking_op = row;
         double *start_s = &s->times->start_s[r->first_row + row];
-        if (*start_s < host_s)
-            *start_s = host_s;
+        if (*start_s < host_busy_until_s)
+            *start_s = host_busy_until_s;
         if (--s->dependencies_left[r->first_row + row] == 0)
-            push_ready(s, rank_index, row);
+            push_ready_op(s, rank_index, row);
     }
-    r->host_s = host_s;
+    r->host_busy_until_s = host_busy_until_s;
 }
 
 /* ---- rendezvous ---- */
@@ -80,12 +80,12 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
 /* Takes the multiprocessors and the memory bandwidth that an event's messages occupy from the kernels of each rank
  * (sign 1), or gives them back (sign -1). held_s: seconds for which the event's own kernels already occupied
  * multiprocessors while they waited for the first bytes. */
-static void take_interference(struct scheduler *s, const struct channel_state *channel, double sign,
-                              double held_s)
+static void apply_interference_of_event(struct scheduler *s, const struct channel_state *channel,
+                                        double sign, double held_s)
 {
     for (uint32_t i = 0; channel->taken_resources.sms_share > 0 && i < channel->side_count; i++)
-        interference_add_taken(s, s->side[channel->side_begin + i].rank_index,
-                               channel->taken_resources, sign, held_s);
+        interference_add_taken_resources(s, s->side[channel->side_begin + i].rank_index,
+                                         channel->taken_resources, sign, held_s);
 }
 
 static const struct channel_state *channel_of_transfer(const struct scheduler *s, uint32_t transfer)
@@ -98,11 +98,11 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
     const struct channel_state *channel = channel_of_transfer(s, s->event[e].transfer);
     uint32_t place = (uint32_t)(e - channel->event_begin);
     if (s->event[e].has_started_flows) {
-        take_interference(s, channel, -1, 0);
+        apply_interference_of_event(s, channel, -1, 0);
         uncontended_free_links(s, e);
     }
-    s->times->transfers_ended[s->event[e].transfer] +=
-        repeats_occurrences(&s->traffic->ir->repeats, s->side[channel->side_begin].ops[place]);
+    s->times->ended_count_of_transfer[s->event[e].transfer] +=
+        repeats_occurrence_count(&s->traffic->ir->repeats, s->side[channel->side_begin].ops[place]);
     for (uint32_t i = 0; i < channel->side_count; i++) {
         const struct channel_side *side = &s->side[channel->side_begin + i];
         const struct rank_state *r = &s->rank_state[side->rank_index];
@@ -120,7 +120,7 @@ static void start_event_flows(struct scheduler *s, size_t e)
     uint32_t t = s->event[e].transfer;
     const struct channel_state *channel = channel_of_transfer(s, t);
     s->event[e].has_started_flows = true;
-    take_interference(
+    apply_interference_of_event(
         s, channel, 1,
         channel->taken_resources.holds_sms_from_start ? s->traffic->transfer[t].latency_s : 0);
     s->times->flows_started += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
@@ -161,7 +161,7 @@ static void begin_event(struct scheduler *s, size_t e)
     if (s->fold->flow_begin[t] == s->fold->flow_begin[t + 1]) {
         end_event(s, e, date_s);
     } else if (date_s > s->now_s || s->is_ahead) {
-        s->times->timers_set++;
+        s->times->timer_set_count++;
         if (s->fold->is_exact)
             engine_set_timer(date_s, (int64_t)(2 * e));
         else

@@ -22,21 +22,21 @@ struct rank_state {
     size_t first_row;
     uint32_t issued_ops;       /* ops [0, issued_ops) have been issued */
     uint32_t blocking_op;      /* the op that blocks the host; IR_NONE: none */
-    double host_s;             /* date until which the host has worked */
+    double host_busy_until_s;  /* date until which the host has worked */
     uint32_t ended_ops;        /* ops that have ended */
     uint32_t *send_channel;    /* [comm_count] channel class, or IR_NONE */
     uint32_t *receive_channel; /* [comm_count] of shifts */
     struct kernel_overlap {
         /* the op that has begun or is about to begin on the compute stream; IR_NONE: there is none */
         uint32_t op;
-        bool is_memory_bound; /* memory bandwidth limits the op; false: the multiprocessors do */
-        double work_left_s;   /* seconds left of the op if no message runs */
-        /* the date for which work_left_s holds; if the op has not begun, the date when it begins */
-        double work_left_at_s;
+        bool is_memory_bound;    /* memory bandwidth limits the op; false: the multiprocessors do */
+        double remaining_work_s; /* seconds left of the op if no message runs */
+        /* the date for which remaining_work_s holds; if the op has not begun, the date when it begins */
+        double remaining_work_date_s;
         double end_s; /* the date at which the op ends if no message starts or ends before */
         /* the shares of the rank's resources that the running messages take */
         struct interference_share taken_resources;
-        uint32_t heap_place; /* the index of the rank in scheduler.ranks_by_kernel_end */
+        uint32_t heap_index; /* the index of the rank in scheduler.ranks_by_kernel_end */
     } kernel_overlap;
     /* [op_count] of a send or receive: its number among those of its channel that the rank runs. NULL: the rank runs no
      * sends and no receives. */

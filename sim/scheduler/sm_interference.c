@@ -1,6 +1,6 @@
 #include "sim/scheduler/sm_interference.h"
 
-/* ---- a heap of ranks, ordered by the end of their kernels; heap_place of a rank is its index in the heap ---- */
+/* ---- a heap of ranks, ordered by the end of their kernels; heap_index of a rank is its index in the heap ---- */
 
 static bool kernel_ends_before(const struct scheduler *s, uint32_t a, uint32_t b)
 {
@@ -11,7 +11,7 @@ static bool kernel_ends_before(const struct scheduler *s, uint32_t a, uint32_t b
 static void set_heap_place(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
     s->ranks_by_kernel_end[place] = rank_index;
-    s->rank_state[rank_index].kernel_overlap.heap_place = place;
+    s->rank_state[rank_index].kernel_overlap.heap_index = place;
 }
 
 static void sift_up(struct scheduler *s, uint32_t place, uint32_t rank_index)
@@ -43,7 +43,7 @@ static void sift_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
 /* Returns the speed of the kernel as a fraction of its speed without messages: the share that messages leave of the
  * resource that limits the kernel. The speed is at least a half: messages that took more than half of the resource
  * would themselves have to wait for the kernel. */
-static double kernel_speed(const struct kernel_overlap *b)
+static double kernel_speed_fraction(const struct kernel_overlap *b)
 {
     double taken = b->is_memory_bound ? b->taken_resources.memory_bandwidth_share
                                       : b->taken_resources.sms_share;
@@ -54,11 +54,11 @@ static void update_kernel_end(struct scheduler *s, uint32_t rank_index)
 {
     struct kernel_overlap *b = &s->rank_state[rank_index].kernel_overlap;
     double before_s = b->end_s;
-    b->end_s = b->work_left_at_s + b->work_left_s / kernel_speed(b);
+    b->end_s = b->remaining_work_date_s + b->remaining_work_s / kernel_speed_fraction(b);
     if (b->end_s < before_s)
-        sift_up(s, b->heap_place, rank_index);
+        sift_up(s, b->heap_index, rank_index);
     else
-        sift_down(s, b->heap_place, rank_index);
+        sift_down(s, b->heap_index, rank_index);
 }
 
 /* ---- kernels ---- */
@@ -69,23 +69,23 @@ void interference_start_kernel(struct scheduler *s, uint32_t rank_index, uint32_
     struct kernel_overlap *b = &s->rank_state[rank_index].kernel_overlap;
     b->op = op;
     b->is_memory_bound = by_memory;
-    b->work_left_s = seconds;
-    b->work_left_at_s = date_s;
-    b->end_s = date_s + seconds / kernel_speed(b);
+    b->remaining_work_s = seconds;
+    b->remaining_work_date_s = date_s;
+    b->end_s = date_s + seconds / kernel_speed_fraction(b);
     sift_up(s, s->running_kernel_count++, rank_index);
 }
 
-void interference_add_taken(struct scheduler *s, uint32_t rank_index,
-                            struct interference_share taken, double sign, double held_s)
+void interference_add_taken_resources(struct scheduler *s, uint32_t rank_index,
+                                      struct interference_share taken, double sign, double held_s)
 {
     struct kernel_overlap *b = &s->rank_state[rank_index].kernel_overlap;
-    if (b->op != IR_NONE && s->now_s > b->work_left_at_s) {
-        b->work_left_s -= (s->now_s - b->work_left_at_s) * kernel_speed(b);
-        b->work_left_s = b->work_left_s > 0 ? b->work_left_s : 0;
-        b->work_left_at_s = s->now_s;
+    if (b->op != IR_NONE && s->now_s > b->remaining_work_date_s) {
+        b->remaining_work_s -= (s->now_s - b->remaining_work_date_s) * kernel_speed_fraction(b);
+        b->remaining_work_s = b->remaining_work_s > 0 ? b->remaining_work_s : 0;
+        b->remaining_work_date_s = s->now_s;
     }
     if (b->op != IR_NONE && !b->is_memory_bound)
-        b->work_left_s += taken.sms_share * held_s;
+        b->remaining_work_s += taken.sms_share * held_s;
     b->taken_resources.sms_share += sign * taken.sms_share;
     b->taken_resources.memory_bandwidth_share += sign * taken.memory_bandwidth_share;
     if (b->op != IR_NONE)

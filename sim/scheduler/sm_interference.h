@@ -17,8 +17,8 @@ void interference_start_kernel(struct scheduler *s, uint32_t rank_index, uint32_
 /* Adds `taken` to the shares that messages take from the rank (sign 1), or subtracts it (sign -1). held_s: seconds for
  * which the messages have already occupied multiprocessors without moving bytes. If multiprocessors limit the running
  * kernel, it loses the work that they would have done in these seconds. */
-void interference_add_taken(struct scheduler *s, uint32_t rank_index,
-                            struct interference_share taken, double sign, double held_s);
+void interference_add_taken_resources(struct scheduler *s, uint32_t rank_index,
+                                      struct interference_share taken, double sign, double held_s);
 
 /* Ends the kernel that ends first, if it ends by until_s. Sets *rank_state and *op to its rank and its op, and s->now_s
  * to its end. Returns false if no kernel ends by until_s. */

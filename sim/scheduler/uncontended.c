@@ -76,18 +76,18 @@ void uncontended_init(struct scheduler *s)
 
 /* The position of next_link() among the links that the flows of an event cross, one flow after the other. flow:
  * row of fold->flow; link: row of fold->link. */
-struct crossed_links {
+struct link_iterator {
     uint32_t flow, flow_end, link, link_end;
 };
 
-static struct crossed_links crossed_links_of_event(const struct scheduler *s, size_t e)
+static struct link_iterator crossed_links_of_event(const struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
-    return (struct crossed_links){.flow = s->fold->flow_begin[t],
+    return (struct link_iterator){.flow = s->fold->flow_begin[t],
                                   .flow_end = s->fold->flow_begin[t + 1]};
 }
 
-static bool next_link(const struct scheduler *s, struct crossed_links *c, uint32_t *link)
+static bool next_link(const struct scheduler *s, struct link_iterator *c, uint32_t *link)
 {
     const struct fold *fold = s->fold;
     while (c->link == c->link_end) {
@@ -104,7 +104,7 @@ static bool next_link(const struct scheduler *s, struct crossed_links *c, uint32
 bool uncontended_start_flows(struct scheduler *s, size_t e, double *end_s)
 {
     struct event *event = &s->event[e];
-    struct crossed_links c = crossed_links_of_event(s, e);
+    struct link_iterator c = crossed_links_of_event(s, e);
     uint32_t link;
     if (s->fold->is_exact || s->uncontended_s[event->transfer] < 0)
         return false;
@@ -119,9 +119,9 @@ bool uncontended_start_flows(struct scheduler *s, size_t e, double *end_s)
     return true;
 }
 
-static void free_links(struct scheduler *s, size_t e)
+static void free_links_of_event(struct scheduler *s, size_t e)
 {
-    struct crossed_links c = crossed_links_of_event(s, e);
+    struct link_iterator c = crossed_links_of_event(s, e);
     for (uint32_t link; next_link(s, &c, &link);)
         s->event_holding_link[link] = IR_NONE;
     s->event[e].is_uncontended = false;
@@ -132,8 +132,8 @@ static void move_flows_to_engine(struct scheduler *s, size_t e)
 {
     const struct fold *fold = s->fold;
     struct event *event = &s->event[e];
-    struct crossed_links c = crossed_links_of_event(s, e);
-    free_links(s, e);
+    struct link_iterator c = crossed_links_of_event(s, e);
+    free_links_of_event(s, e);
     for (uint32_t link; next_link(s, &c, &link);)
         s->engine_flows_on_link[link]++;
     for (uint32_t i = fold->flow_begin[event->transfer]; i < fold->flow_begin[event->transfer + 1];
@@ -151,7 +151,7 @@ static void move_flows_to_engine(struct scheduler *s, size_t e)
 
 void uncontended_move_to_engine(struct scheduler *s, size_t e)
 {
-    struct crossed_links c = crossed_links_of_event(s, e);
+    struct link_iterator c = crossed_links_of_event(s, e);
     if (s->fold->is_exact)
         return;
     for (uint32_t link; next_link(s, &c, &link);) {
@@ -163,11 +163,11 @@ void uncontended_move_to_engine(struct scheduler *s, size_t e)
 
 void uncontended_free_links(struct scheduler *s, size_t e)
 {
-    struct crossed_links c = crossed_links_of_event(s, e);
+    struct link_iterator c = crossed_links_of_event(s, e);
     if (s->fold->is_exact)
         return;
     if (s->event[e].is_uncontended)
-        free_links(s, e);
+        free_links_of_event(s, e);
     else
         for (uint32_t link; next_link(s, &c, &link);)
             s->engine_flows_on_link[link]--;

@@ -11,7 +11,7 @@
 static uint32_t *link_components(const struct traffic *traffic, const struct pruned *pruned)
 {
     uint32_t links = traffic->platform.link_count;
-    uint32_t *parent = roots_of_all(links);
+    uint32_t *parent = roots_make(links);
     for (uint32_t f = 0; f < traffic->flows.flow_count; f++)
         for (uint32_t i = pruned->link_begin[f] + 1; i < pruned->link_begin[f + 1]; i++)
             join_roots(parent, pruned->link[i - 1], pruned->link[i]);
@@ -34,7 +34,7 @@ struct flow_folder {
 };
 
 /* Marks the components to simulate: enough that every class of flows has a flow in a marked component. */
-static void choose_components(struct flow_folder *f, const struct fold *fold)
+static void choose_simulated_components(struct flow_folder *f, const struct fold *fold)
 {
     const struct traffic *traffic = f->traffic;
     bool *covered = heap_zalloc(f->network->flow_classes + 1u, sizeof *covered);
@@ -135,7 +135,7 @@ static bool is_small(struct fraction r)
 
 /* Finds factors s(L) and k(F) with n(L, F) = s(L) k(F) for all entries: it sets one k to 1 and follows entries that
  * share a class. Returns false if there are no such factors, or if a ratio is too large for exact products. */
-static bool factor_entries(struct quotient *q)
+static bool factor_flow_counts(struct quotient *q)
 {
     q->flow_factor[q->entry[0].flow] = (struct fraction){1, 1};
     for (bool more = true; more;) {
@@ -184,8 +184,8 @@ static bool scale_to_whole_copies(struct quotient *q)
 }
 
 /* Keeps one flow of each class F, of which common_scale * k(F) copies run, on one link of each class L, whose bandwidth
- * is multiplied by common_scale / s(L). If factor_entries() or scale_to_whole_copies() fails, it keeps all flows of the
- * component. */
+ * is multiplied by common_scale / s(L). If factor_flow_counts() or scale_to_whole_copies() fails, it keeps all flows of
+ * the component. */
 static void fold_component(struct flow_folder *f, struct fold *fold, struct quotient *q,
                            const struct index *links_of_component, uint32_t component)
 {
@@ -203,7 +203,7 @@ static void fold_component(struct flow_folder *f, struct fold *fold, struct quot
     for (uint32_t i = f->flows_of_component.begin[component];
          i < f->flows_of_component.begin[component + 1]; i++)
         q->flows_of_class[network->class_of_flow[f->flows_of_component.value[i]]]++;
-    bool factors = factor_entries(q) && scale_to_whole_copies(q);
+    bool factors = factor_flow_counts(q) && scale_to_whole_copies(q);
     for (uint32_t i = links_of_component->begin[component];
          factors && i < links_of_component->begin[component + 1]; i++) {
         uint32_t link = links_of_component->value[i], class = network->class_of_link[link];
@@ -245,7 +245,7 @@ static void choose_kept_flows(struct flow_folder *f, struct fold *fold)
     index_init(&links_of_component, f->component_of_link, NULL, links, links);
     index_flows_by_link(&f->flows_of_link, link_begin, f->pruned->link, flows, links);
     quotient_init(&quotient, f->network);
-    choose_components(f, fold);
+    choose_simulated_components(f, fold);
     for (uint32_t c = 0; c < links; c++)
         if (f->is_chosen[c])
             fold_component(f, fold, &quotient, &links_of_component, c);

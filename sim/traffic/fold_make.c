@@ -45,7 +45,7 @@ static uint64_t mix_hash(uint64_t x)
     return x ^ x >> 31;
 }
 
-static uint64_t mix_pair(uint64_t a, uint64_t b)
+static uint64_t hash_pair(uint64_t a, uint64_t b)
 {
     return mix_hash(a + 0x9e3779b97f4a7c15u + mix_hash(b));
 }
@@ -58,12 +58,12 @@ static uint64_t double_bits(double value)
 }
 
 /* Returns a hash of all durations that depend on a rank's place. */
-static uint64_t duration_colour(const struct traffic *traffic, uint32_t rank)
+static uint64_t hash_of_durations(const struct traffic *traffic, uint32_t rank)
 {
     uint64_t h = 0;
     for (uint32_t s = 0; traffic->place_of_rank != NULL && s < traffic->ir->shape_count; s++)
         if (traffic->costs->work_s_by_place[s] != NULL)
-            h = mix_pair(h, double_bits(traffic_duration_s(traffic, rank, s)));
+            h = hash_pair(h, double_bits(traffic_duration_s(traffic, rank, s)));
     return h;
 }
 
@@ -81,24 +81,24 @@ static void colours_init(struct colours *c, const struct traffic *traffic)
     for (uint32_t r = 0; r < traffic->rank_count; r++) {
         uint64_t h = traffic->role_of_rank[r];
         for (uint32_t g = 0; g < traffic->ir->guard_count; g++)
-            h = mix_pair(h, traffic->passes_guard[(size_t)r * traffic->ir->guard_count + g]);
+            h = hash_pair(h, traffic->passes_guard[(size_t)r * traffic->ir->guard_count + g]);
         if (traffic->place_of_rank != NULL)
-            h = mix_pair(h, duration_colour(traffic, r));
-        c->colour[RANKS][r] = mix_pair(RANKS, h);
+            h = hash_pair(h, hash_of_durations(traffic, r));
+        c->colour[RANKS][r] = hash_pair(RANKS, h);
     }
     for (uint32_t k = 0; k < traffic->channel_count; k++)
-        c->colour[CHANNELS][k] = mix_pair(CHANNELS, traffic->channel[k].comm_class);
+        c->colour[CHANNELS][k] = hash_pair(CHANNELS, traffic->channel[k].comm_class);
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
         uint64_t *channel = &c->colour[CHANNELS][of->channel];
-        *channel = mix_pair(*channel, double_bits(of->latency_s));
+        *channel = hash_pair(*channel, double_bits(of->latency_s));
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
             c->colour[FLOWS][f] =
-                mix_pair(mix_pair(FLOWS, t - traffic->channel[of->channel].transfer_begin),
-                         double_bits(traffic->flows.bytes[f]));
+                hash_pair(hash_pair(FLOWS, t - traffic->channel[of->channel].transfer_begin),
+                          double_bits(traffic->flows.bytes[f]));
     }
     for (uint32_t l = 0; l < traffic->platform.link_count; l++)
-        c->colour[LINKS][l] = mix_pair(LINKS, double_bits(traffic->platform.bytes_per_s[l]));
+        c->colour[LINKS][l] = hash_pair(LINKS, double_bits(traffic->platform.bytes_per_s[l]));
 }
 
 /* Adds an edge of the graph with a label: each end's colour, mixed with the label, is added to the sum of the other
@@ -106,8 +106,8 @@ static void colours_init(struct colours *c, const struct traffic *traffic)
 static void add_edge_to_sums(struct colours *c, int sort_a, uint32_t a, int sort_b, uint32_t b,
                              uint64_t label)
 {
-    c->neighbour_sum[sort_a][a] += mix_pair(c->colour[sort_b][b], label);
-    c->neighbour_sum[sort_b][b] += mix_pair(c->colour[sort_a][a], label);
+    c->neighbour_sum[sort_a][a] += hash_pair(c->colour[sort_b][b], label);
+    c->neighbour_sum[sort_b][b] += hash_pair(c->colour[sort_a][a], label);
 }
 
 static void refine_colours(struct colours *c, const struct traffic *traffic,
@@ -135,7 +135,7 @@ static void refine_colours(struct colours *c, const struct traffic *traffic,
     }
     for (int s = 0; s < SORTS; s++)
         for (uint32_t i = 0; i < c->node_count[s]; i++)
-            c->colour[s][i] = mix_pair(c->colour[s][i], c->neighbour_sum[s][i]);
+            c->colour[s][i] = hash_pair(c->colour[s][i], c->neighbour_sum[s][i]);
 }
 
 /* ---- classes, in the order of their first members ---- */

@@ -29,8 +29,8 @@ static bool is_always_crossed_with(const struct index *users, uint32_t a, uint32
 /* True if link a can be omitted, because all its flows also cross another link with at most its bandwidth. Such a link
  * is on the path of a's first flow, so only that path is searched. Of links with the same flows and the same bandwidth,
  * only the first is kept. */
-static bool is_dominated(const struct platform *platform, const struct flow_table *flows,
-                         const struct index *users, uint32_t a)
+static bool link_can_be_omitted(const struct platform *platform, const struct flow_table *flows,
+                                const struct index *users, uint32_t a)
 {
     uint32_t count = users->begin[a + 1] - users->begin[a];
     double width = platform->bytes_per_s[a];
@@ -56,7 +56,7 @@ void prune_make(struct pruned *pruned, const struct platform *platform,
                         platform->link_count);
     bool *drop = heap_zalloc(platform->link_count + 1u, sizeof *drop);
     for (uint32_t l = 0; l < platform->link_count; l++)
-        drop[l] = is_dominated(platform, flows, &users, l);
+        drop[l] = link_can_be_omitted(platform, flows, &users, l);
     pruned->link_begin = heap_alloc(flows->flow_count + 1u, sizeof *pruned->link_begin);
     pruned->link = heap_alloc(flows->link_count + 1u, sizeof *pruned->link);
     uint32_t count = 0;

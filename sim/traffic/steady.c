@@ -2,7 +2,7 @@
  * iterations before and after the gap.
  *
  * find_period() takes the period of a gap from the last three simulated iterations around it, and checks the conditions
- * of docs/simulation.md, "Short lists". class_is_right() then goes through the ops in the order of the whole list, and
+ * of docs/simulation.md, "Short lists". check_class() then goes through the ops in the order of the whole list, and
  * checks that each starts when the last of its dependencies ends. */
 #include "sim/traffic/steady.h"
 
@@ -12,13 +12,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Dates are the same if they differ by at most SAME_S plus the share SAME_SHARE of the last date: SimGrid joins events
- * within 1e-12 s, and sums of dates are rounded. For dates of the whole list, which are sums of more periods,
- * find_periods() widens this tolerance in proportion to the number of ops. */
-#define SAME_S 1e-11
-#define SAME_SHARE 1e-11
+/* Dates are the same if they differ by at most EQUAL_DATES_TOLERANCE_S plus the share EQUAL_DATES_TOLERANCE_SHARE of
+ * the last date: SimGrid joins events within 1e-12 s, and sums of dates are rounded. For dates of the whole list, which
+ * are sums of more periods, find_periods() widens this tolerance in proportion to the number of ops. */
+#define EQUAL_DATES_TOLERANCE_S 1e-11
+#define EQUAL_DATES_TOLERANCE_SHARE 1e-11
 /* An event that begins less than this share of a period before the period's end belongs to the next period. */
-#define SAME_SHARE_OF_PERIOD 1e-9
+#define EQUAL_DATES_TOLERANCE_OF_PERIOD 1e-9
 
 struct steady {
     const struct traffic *traffic;
@@ -31,7 +31,7 @@ struct steady {
     double tolerance_s;
 };
 
-static bool same_times(const struct steady *x, double a, double b)
+static bool times_are_equal(const struct steady *x, double a, double b)
 {
     return fabs(a - b) <= x->tolerance_s;
 }
@@ -62,7 +62,7 @@ static bool is_event_op(const struct steady *x, uint32_t class, uint32_t op)
 }
 
 /* Returns run number `gap` of a role; NULL: the role has fewer. */
-static const struct repeat_run *find_run(const struct steady *x, uint32_t role, uint32_t gap)
+static const struct repeat_run *find_run_of_gap(const struct steady *x, uint32_t role, uint32_t gap)
 {
     for (uint32_t i = 0; i < x->repeats->run_count; i++)
         if (x->repeats->run[i].role == role && gap-- == 0)
@@ -99,8 +99,8 @@ static bool iteration_repeats(const struct steady *x, const struct repeat_run *r
             continue;
         struct steady_times t = times_of_class(x, c);
         for (uint32_t k = 0; k < run->ops_per_iteration; k++)
-            if (!same_times(x, t.start_s[begin + k] + period_s, t.start_s[next + k]) ||
-                !same_times(x, t.end_s[begin + k] + period_s, t.end_s[next + k]))
+            if (!times_are_equal(x, t.start_s[begin + k] + period_s, t.start_s[next + k]) ||
+                !times_are_equal(x, t.end_s[begin + k] + period_s, t.end_s[next + k]))
                 return false;
     }
     return true;
@@ -111,7 +111,7 @@ static double first_event_after_gap_s(const struct steady *x, uint32_t gap)
 {
     double first_s = DBL_MAX;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        const struct repeat_run *run = find_run(x, role_of_class(x, c), gap);
+        const struct repeat_run *run = find_run_of_gap(x, role_of_class(x, c), gap);
         if (run == NULL)
             continue;
         uint32_t begin = iteration_begin_op(run, run->gap_before_iteration);
@@ -128,11 +128,11 @@ static double first_event_after_gap_s(const struct steady *x, uint32_t gap)
 static bool no_other_event_is_open(const struct steady *x, uint32_t gap, double from_s,
                                    double period_s, uint32_t *lag)
 {
-    double to_s = from_s + period_s - x->tolerance_s - SAME_SHARE_OF_PERIOD * period_s;
+    double to_s = from_s + period_s - x->tolerance_s - EQUAL_DATES_TOLERANCE_OF_PERIOD * period_s;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
         if (role_of_class(x, c) == IR_NONE)
             continue;
-        const struct repeat_run *run = find_run(x, role_of_class(x, c), gap);
+        const struct repeat_run *run = find_run_of_gap(x, role_of_class(x, c), gap);
         const struct role *role = &x->traffic->ir->role[role_of_class(x, c)];
         struct steady_times t = times_of_class(x, c);
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
@@ -159,27 +159,27 @@ static bool find_period(struct steady *x, uint32_t gap)
     double period_s = -1;
     uint32_t lag = 1;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        const struct repeat_run *run = find_run(x, role_of_class(x, c), gap);
+        const struct repeat_run *run = find_run_of_gap(x, role_of_class(x, c), gap);
         if (run == NULL)
             continue;
         const double *end_s = times_of_class(x, c).end_s + run->ops_per_iteration - 1;
         double own_s = (end_s[iteration_begin_op(run, run->gap_before_iteration)] -
                         end_s[iteration_begin_op(run, run->gap_before_iteration - 2)]) /
                        2;
-        if (period_s >= 0 && !same_times(x, own_s, period_s))
+        if (period_s >= 0 && !times_are_equal(x, own_s, period_s))
             return false;
         period_s = period_s >= 0 ? period_s : own_s;
     }
     const struct repeats *r = x->repeats;
     for (uint32_t i = 0; i < r->run_count; i++)
-        if (find_run(x, r->run[i].role, gap) == &r->run[i])
+        if (find_run_of_gap(x, r->run[i].role, gap) == &r->run[i])
             x->period_s[i] = period_s;
     double from_s = first_event_after_gap_s(x, gap);
     if (from_s != DBL_MAX && !no_other_event_is_open(x, gap, from_s, period_s, &lag))
         return false;
     for (uint32_t i = 0; i < r->run_count; i++) {
         const struct repeat_run *run = &r->run[i];
-        if (find_run(x, run->role, gap) != run)
+        if (find_run_of_gap(x, run->role, gap) != run)
             continue;
         if (lag >= run->gap_before_iteration)
             return false;
@@ -219,7 +219,8 @@ struct start_check {
 /* Returns when an op ends in the whole list. In the short list, op `from` refers to op `op`: it waits for `op`, or is
  * `op` itself. In the whole list, copy number `copy` of `from` (0: `from` itself) refers in the same way to an op,
  * whose end is returned. */
-static double awaited_end_s(const struct start_check *c, uint32_t from, uint32_t copy, uint32_t op)
+static double end_of_awaited_op_s(const struct start_check *c, uint32_t from, uint32_t copy,
+                                  uint32_t op)
 {
     const struct repeats *r = c->steady->repeats;
     struct repeat_place at = repeats_place_referred(r, from, copy, op);
@@ -234,10 +235,10 @@ static double awaited_end_s(const struct start_check *c, uint32_t from, uint32_t
            after * period_of(c->steady, at.run);
 }
 
-static uint64_t dependency_bit(const struct start_check *c, double start_s, double need_s,
-                               uint32_t bit)
+static uint64_t dependency_bit_if_deciding(const struct start_check *c, double start_s,
+                                           double need_s, uint32_t bit)
 {
-    return same_times(c->steady, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
+    return times_are_equal(c->steady, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
 }
 
 /* True if the op starts when the last of its dependencies (issue, stream and waits) ends, as it would in
@@ -252,30 +253,32 @@ static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_
     uint32_t shape = ir->op.shape[op];
     bool issues = traffic_rank_runs_op(c->steady->traffic, c->rank, op),
          sync = traffic_is_sync(ir, op);
-    double end_s = awaited_end_s(c, op, copy, op),
+    double end_s = end_of_awaited_op_s(c, op, copy, op),
            start_s = end_s - c->times.end_s[op] + c->times.start_s[op];
     double *last_s = &c->last_s[ir->op.stream[op]];
     double before_s = ir->op.kind[op] == WORK_BARRIER ? 0 : *last_s;
     if (costs->issue_s && !sync && issues)
         c->host_s += costs->issue_s[shape];
     double need_s = later_date_s(c->host_s, before_s);
-    *needed = dependency_bit(c, start_s, c->host_s, 0) | dependency_bit(c, start_s, before_s, 1);
+    *needed = dependency_bit_if_deciding(c, start_s, c->host_s, 0) |
+              dependency_bit_if_deciding(c, start_s, before_s, 1);
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
-        double wait_s = awaited_end_s(c, op, copy, ir_waits(ir, op)[w].i);
+        double wait_s = end_of_awaited_op_s(c, op, copy, ir_waits(ir, op)[w].i);
         need_s = later_date_s(need_s, wait_s);
-        *needed |= dependency_bit(c, start_s, wait_s, 2 + w);
+        *needed |= dependency_bit_if_deciding(c, start_s, wait_s, 2 + w);
     }
     if (!sync)
         *last_s = end_s;
     if (ir_blocks_host(ir, op))
         c->host_s = end_s + (costs->host_return_s && issues ? costs->host_return_s[shape] : 0);
-    return same_times(c->steady, start_s, need_s);
+    return times_are_equal(c->steady, start_s, need_s);
 }
 
 /* True if, in copy number `copy` of the run's last iteration before the gap, each op starts when the last of its
  * dependencies ends, and this is the same dependency as in the copies that were checked before. If that is true of the
  * first and of the last copy, it is true of every copy between them, as dates change linearly from copy to copy. */
-static bool copy_is_right(struct start_check *c, const struct repeat_run *run, uint32_t copy)
+static bool copy_starts_as_predicted(struct start_check *c, const struct repeat_run *run,
+                                     uint32_t copy)
 {
     uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
@@ -293,8 +296,8 @@ static bool copy_is_right(struct start_check *c, const struct repeat_run *run, u
 /* Advances the dates of the host and of the streams by `left_out` copies, to the start of the last copy. Each stream
  * that the ops use advances by a period for each copy. So does the host if an op blocks it; otherwise it advances by
  * host_s for each copy. */
-static void skip_copies(struct start_check *c, const struct repeat_run *run, uint32_t left_out,
-                        double host_s)
+static void advance_by_copies(struct start_check *c, const struct repeat_run *run,
+                              uint32_t left_out, double host_s)
 {
     const struct ir *ir = c->steady->traffic->ir;
     bool touched[IR_STREAMS_MAX] = {false}, holds = false;
@@ -308,29 +311,29 @@ static void skip_copies(struct start_check *c, const struct repeat_run *run, uin
         c->last_s[s] += touched[s] ? left_out * period_of(c->steady, run) : 0;
 }
 
-static bool copies_are_right(struct start_check *c, const struct repeat_run *run)
+static bool copies_start_as_predicted(struct start_check *c, const struct repeat_run *run)
 {
     uint32_t copies = c->steady->repeats->copies_per_gap;
     double host_s = c->host_s;
-    if (!copy_is_right(c, run, 1))
+    if (!copy_starts_as_predicted(c, run, 1))
         return false;
     if (copies > 2)
-        skip_copies(c, run, copies - 2, c->host_s - host_s);
-    return copies < 2 || copy_is_right(c, run, copies);
+        advance_by_copies(c, run, copies - 2, c->host_s - host_s);
+    return copies < 2 || copy_starts_as_predicted(c, run, copies);
 }
 
-static bool starts_are_right(struct start_check *c)
+static bool class_starts_as_predicted(struct start_check *c)
 {
     const struct ir *ir = c->steady->traffic->ir;
     const struct role *role = &ir->role[c->role];
-    const struct repeat_run *run = find_run(c->steady, c->role, 0);
+    const struct repeat_run *run = find_run_of_gap(c->steady, c->role, 0);
     uint32_t next = 0;
     uint64_t needed;
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
         if (run != NULL && op == iteration_begin_op(run, run->gap_before_iteration)) {
-            if (!copies_are_right(c, run))
+            if (!copies_start_as_predicted(c, run))
                 return false;
-            run = find_run(c->steady, c->role, ++next);
+            run = find_run_of_gap(c->steady, c->role, ++next);
         }
         if (!starts_with_dependencies(c, op, 0, &needed))
             return false;
@@ -338,7 +341,7 @@ static bool starts_are_right(struct start_check *c)
     return true;
 }
 
-static bool class_is_right(const struct steady *x, uint32_t class, double *step_s)
+static bool check_class(const struct steady *x, uint32_t class, double *step_s)
 {
     const struct ir *ir = x->traffic->ir;
     struct start_check c = {.steady = x,
@@ -349,9 +352,9 @@ static bool class_is_right(const struct steady *x, uint32_t class, double *step_
     c.last_s = heap_zalloc(ir->stream_count + 1u, sizeof *c.last_s);
     c.deciding_dependencies =
         heap_alloc((size_t)role->op_count + 1, sizeof *c.deciding_dependencies);
-    bool right = starts_are_right(&c);
+    bool right = class_starts_as_predicted(&c);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
-        *step_s = later_date_s(*step_s, awaited_end_s(&c, op, 0, op));
+        *step_s = later_date_s(*step_s, end_of_awaited_op_s(&c, op, 0, op));
     free(c.last_s);
     free(c.deciding_dependencies);
     return right;
@@ -365,11 +368,11 @@ static bool find_periods(struct steady *x)
     double until_s = 0;
     for (size_t i = 0; i < x->fold->first_row_of_class[x->fold->class_count]; i++)
         until_s = later_date_s(until_s, x->times.end_s[i]);
-    x->tolerance_s = SAME_S + SAME_SHARE * until_s;
+    x->tolerance_s = EQUAL_DATES_TOLERANCE_S + EQUAL_DATES_TOLERANCE_SHARE * until_s;
     for (uint32_t gap = 0; gap < r->run_count; gap++) {
         bool any = false;
         for (uint32_t role = 0; role < ir->role_count; role++)
-            any |= find_run(x, role, gap) != NULL;
+            any |= find_run_of_gap(x, role, gap) != NULL;
         if (any && !find_period(x, gap))
             return false;
     }
@@ -385,12 +388,12 @@ static bool find_periods(struct steady *x)
 
 /* True if every op of the whole list starts when the last of its dependencies has ended. Sets
  * *step_s to the latest end of the ops that were checked. */
-static bool all_starts_are_right(const struct steady *x, double *step_s)
+static bool all_classes_start_as_predicted(const struct steady *x, double *step_s)
 {
     bool right = true;
     *step_s = 0;
     for (uint32_t c = 0; right && c < x->fold->class_count; c++)
-        right = role_of_class(x, c) == IR_NONE || class_is_right(x, c, step_s);
+        right = role_of_class(x, c) == IR_NONE || check_class(x, c, step_s);
     return right;
 }
 
@@ -405,7 +408,7 @@ bool steady_periods(const struct traffic *traffic, const struct fold *fold,
                        .period_s = period_s,
                        .earlier_copies_s =
                            heap_zalloc(r->run_count + 1u, sizeof *x.earlier_copies_s)};
-    bool steady = find_periods(&x) && all_starts_are_right(&x, step_s);
+    bool steady = find_periods(&x) && all_classes_start_as_predicted(&x, step_s);
     free(x.earlier_copies_s);
     return steady;
 }

@@ -84,8 +84,8 @@ static void add_rank_channels(struct traffic *traffic, uint32_t l)
 
 /* Returns an error if a rank that has no peer in the comm class runs an op of the class. It runs none if guards leave
  * all of these ops out. */
-static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint32_t rank,
-                                 const char *name, struct diag *diag)
+static enum status check_no_op_without_peer(const struct traffic *traffic, uint32_t l,
+                                            uint32_t rank, const char *name, struct diag *diag)
 {
     const struct ir *ir = traffic->ir;
     const struct comm_class *comm = &traffic->comm[l];
@@ -104,7 +104,7 @@ static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint
 
 /* A comm class of sends or receives on one rank, with the source, the destination and the channel number of its
  * messages. Those that agree in these three share a channel. */
-struct p2p_key {
+struct p2p_channel_key {
     uint32_t from, to;
     int64_t channel_number;
     uint32_t comm, rank;
@@ -112,7 +112,7 @@ struct p2p_key {
 
 static int compare_p2p(const void *left, const void *right)
 {
-    const struct p2p_key *a = left, *b = right;
+    const struct p2p_channel_key *a = left, *b = right;
     if (a->from != b->from)
         return a->from < b->from ? -1 : 1;
     if (a->to != b->to)
@@ -124,7 +124,7 @@ static int compare_p2p(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static bool is_same_p2p_channel(const struct p2p_key *a, const struct p2p_key *b)
+static bool is_same_p2p_channel(const struct p2p_channel_key *a, const struct p2p_channel_key *b)
 {
     return a->from == b->from && a->to == b->to && a->channel_number == b->channel_number;
 }
@@ -132,7 +132,7 @@ static bool is_same_p2p_channel(const struct p2p_key *a, const struct p2p_key *b
 static enum status add_p2p_channels(struct traffic *traffic, const char *name, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    struct p2p_key *key = NULL;
+    struct p2p_channel_key *key = NULL;
     size_t count = 0, capacity = 0;
     for (uint32_t l = 0; l < traffic->comm_count; l++) {
         const struct comm_class *comm = &traffic->comm[l];
@@ -142,15 +142,15 @@ static enum status add_p2p_channels(struct traffic *traffic, const char *name, s
                 continue;
             if (!group_peer(&traffic->mesh, &traffic->ir->group[comm->group], r, comm->distance,
                             &peer)) {
-                status = check_no_peer(traffic, l, r, name, diag);
+                status = check_no_op_without_peer(traffic, l, r, name, diag);
                 if (status != STATUS_OK)
                     goto out;
                 continue;
             }
             key = heap_grow(key, &capacity, count + 1, sizeof *key);
             bool send = comm->work_kind == WORK_SEND;
-            key[count++] =
-                (struct p2p_key){send ? r : peer, send ? peer : r, comm->channel_number, l, r};
+            key[count++] = (struct p2p_channel_key){send ? r : peer, send ? peer : r,
+                                                    comm->channel_number, l, r};
         }
     }
     if (count > 0)

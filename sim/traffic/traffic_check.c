@@ -24,8 +24,9 @@ static bool find_next_group_op(const struct traffic *traffic, const struct role 
     return *i < role->op_count;
 }
 
-static enum status check_role_pair(const struct traffic *traffic, uint32_t group, uint32_t a,
-                                   uint32_t b, const char *name, struct diag *diag)
+static enum status check_group_order_of_roles(const struct traffic *traffic, uint32_t group,
+                                              uint32_t a, uint32_t b, const char *name,
+                                              struct diag *diag)
 {
     const struct ir *ir = traffic->ir;
     const struct role *role_a = &ir->role[a], *role_b = &ir->role[b];
@@ -55,9 +56,9 @@ static enum status check_role_pair(const struct traffic *traffic, uint32_t group
     }
 }
 
-static enum status check_instance(const struct traffic *traffic, uint32_t group, uint32_t instance,
-                                  uint32_t size, uint8_t *checked, const char *name,
-                                  struct diag *diag)
+static enum status check_groups_of_instance(const struct traffic *traffic, uint32_t group,
+                                            uint32_t instance, uint32_t size, uint8_t *checked,
+                                            const char *name, struct diag *diag)
 {
     const struct ir *ir = traffic->ir;
     uint32_t first_rank = group_rank_of_member(&traffic->mesh, &ir->group[group], instance, 0);
@@ -83,7 +84,7 @@ static enum status check_instance(const struct traffic *traffic, uint32_t group,
         if (*done)
             continue;
         *done = 1;
-        enum status status = check_role_pair(traffic, group, first, role, name, diag);
+        enum status status = check_group_order_of_roles(traffic, group, first, role, name, diag);
         if (status != STATUS_OK)
             return status;
     }
@@ -105,7 +106,7 @@ enum status traffic_check_groups(const struct traffic *traffic, const char *name
         uint32_t instances = group_instance_count(&traffic->mesh, &ir->group[g]);
         memset(checked, 0, pairs + 1);
         for (uint32_t i = 0; used[g] && i < instances && status == STATUS_OK; i++)
-            status = check_instance(traffic, g, i, size, checked, name, diag);
+            status = check_groups_of_instance(traffic, g, i, size, checked, name, diag);
     }
     free(used);
     free(checked);

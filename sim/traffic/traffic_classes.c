@@ -68,7 +68,7 @@ bool traffic_is_compute_bound(const struct work *work)
 /* True if the op is a kernel that takes longer while messages run on its rank, because they occupy
  * multiprocessors and move bytes through the device's memory. False if the cluster has no number of
  * multiprocessors for the device, or none for its messages and its collectives. */
-static bool is_slowed(const struct op_reader *reader, uint32_t op)
+static bool is_slowed_by_messages(const struct op_reader *reader, uint32_t op)
 {
     const struct device *device = &reader->traffic->cluster->device;
     const struct ir *ir = reader->traffic->ir;
@@ -129,7 +129,7 @@ static enum op_class classify_op(const struct op_reader *reader, uint32_t op,
         return OP_FIXED;
     if (reader->shares_processors)
         return OP_EVENT;
-    return is_slowed(reader, op) ? OP_SLOWED_BY_MESSAGES : OP_FIXED;
+    return is_slowed_by_messages(reader, op) ? OP_SLOWED_BY_MESSAGES : OP_FIXED;
 }
 
 static int64_t shape_bytes(const struct traffic *traffic, uint32_t shape)
@@ -139,7 +139,7 @@ static int64_t shape_bytes(const struct traffic *traffic, uint32_t shape)
 
 /* True if two ops may be sides of one collective although their shapes differ: only the root of a broadcast reads,
  * and only the root of a reduction writes. */
-static bool may_match_in_one(const struct traffic *traffic, uint32_t a, uint32_t b)
+static bool may_be_sides_of_one_collective(const struct traffic *traffic, uint32_t a, uint32_t b)
 {
     const struct work *x = &traffic->ir->shape[a], *y = &traffic->ir->shape[b];
     return (x->kind == WORK_BROADCAST || x->kind == WORK_REDUCE) && x->kind == y->kind &&
@@ -153,7 +153,7 @@ static uint16_t find_or_add_variant(struct traffic *traffic, uint16_t l, uint32_
     for (uint32_t v = 0; v < comm->variant_count; v++)
         if (comm->variant_shape[v] == shape ||
             (p2p && shape_bytes(traffic, comm->variant_shape[v]) == shape_bytes(traffic, shape)) ||
-            may_match_in_one(traffic, comm->variant_shape[v], shape))
+            may_be_sides_of_one_collective(traffic, comm->variant_shape[v], shape))
             return (uint16_t)v;
     assert(comm->variant_count < IR_NONE16);
     comm->variant_shape = heap_grow(comm->variant_shape, &comm->variant_capacity,
@@ -162,7 +162,7 @@ static uint16_t find_or_add_variant(struct traffic *traffic, uint16_t l, uint32_
     return (uint16_t)comm->variant_count++;
 }
 
-static void bind_op(struct op_reader *reader, uint32_t role, uint32_t op)
+static void assign_comm_class(struct op_reader *reader, uint32_t role, uint32_t op)
 {
     struct traffic *traffic = reader->traffic;
     uint32_t shape = traffic->ir->op.shape[op];
@@ -240,7 +240,7 @@ void traffic_add_comms(struct traffic *traffic)
         for (uint32_t i = 0; i < ir->shape_count; i++)
             reader.last_of_shape[i].is_known = false;
         for (uint32_t i = 0; i < ir->role[r].op_count; i++)
-            bind_op(&reader, r, ir->role[r].op_begin + i);
+            assign_comm_class(&reader, r, ir->role[r].op_begin + i);
     }
     free(reader.last_of_shape);
     for (uint32_t l = 0; l < traffic->comm_count; l++)

@@ -14,7 +14,7 @@ struct guard_ops {
     bool has_other_work; /* the guard has an op that is no computation */
 };
 
-static struct guard_ops *guarded_work(const struct ir *ir)
+static struct guard_ops *list_guarded_work(const struct ir *ir)
 {
     struct guard_ops *guarded = heap_zalloc(ir->guard_count + 1u, sizeof *guarded);
     double *flops = ir_flops_of_shapes(ir, 0);
@@ -31,8 +31,8 @@ static struct guard_ops *guarded_work(const struct ir *ir)
 }
 
 /* True if guard g guards only computation, some other guard passes exactly the ranks that g stops, and the flops of the
- * ops under the two guards differ by at most EVEN_FLOPS. */
-static bool is_paired(const struct ir *ir, const struct guard_ops *guarded, uint32_t g)
+ * ops under the two guards differ by at most EVEN_FLOPS_TOLERANCE. */
+static bool guard_has_complement(const struct ir *ir, const struct guard_ops *guarded, uint32_t g)
 {
     const struct guard *guard = &ir->guard[g];
     if (guard->test == GUARD_EQ || guarded[g].has_other_work)
@@ -42,14 +42,14 @@ static bool is_paired(const struct ir *ir, const struct guard_ops *guarded, uint
         double most = fmax(guarded[g].flops, guarded[h].flops);
         if (with->group == guard->group && with->value == guard->value &&
             with->test == (guard->test == GUARD_LT ? GUARD_GE : GUARD_LT))
-            return fabs(guarded[g].flops - guarded[h].flops) <= EVEN_FLOPS * most;
+            return fabs(guarded[g].flops - guarded[h].flops) <= EVEN_FLOPS_TOLERANCE * most;
     }
     return false;
 }
 
 /* Returns the number of ranks that the groups of marked guards distinguish: the product of the
  * sizes of these groups; 1 if no guard is marked. */
-static uint64_t distinguished_ranks(const struct ir *ir, const uint32_t *uniform)
+static uint64_t distinguished_rank_count(const struct ir *ir, const uint32_t *uniform)
 {
     bool *seen = heap_zalloc(ir->group_count + 1u, sizeof *seen);
     uint64_t ranks = 1;
@@ -75,17 +75,17 @@ static bool has_documents(const struct ir *ir)
 
 bool uniform_takes_fullest(const struct ir *ir, uint32_t above)
 {
-    return ir->layout.cp > (above > 0 ? above : EVEN_ABOVE) && has_documents(ir) &&
+    return ir->layout.cp > (above > 0 ? above : EVEN_ABOVE_RANKS) && has_documents(ir) &&
            visible_why_unfit(ir) == NULL;
 }
 
 /* For a schedule with documents: sets uniform[g] to 1 + the index of the fullest rank in the group of guard g. It stays
  * 0 for groups without that rank, and for those whose guards also guard communication or name one rank. */
-static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
+static void mark_guards_as_fullest_rank(const struct ir *ir, uint32_t *uniform)
 {
-    struct guard_ops *guarded = guarded_work(ir);
+    struct guard_ops *guarded = list_guarded_work(ir);
     bool *other = heap_zalloc(ir->group_count + 1u, sizeof *other);
-    uint32_t rank = visible_find_fullest(ir).rank, instance, index;
+    uint32_t rank = visible_find_fullest_place(ir).rank, instance, index;
     for (uint32_t g = 0; g < ir->guard_count; g++)
         other[ir->guard[g].group] |= guarded[g].has_other_work || ir->guard[g].test == GUARD_EQ;
     for (uint32_t g = 0; g < ir->guard_count; g++)
@@ -98,17 +98,17 @@ static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
 
 /* Sets uniform[g] to 1 + the index of the last rank of guard g's group if every rank of the group computes nearly the
  * same. All stay 0 if guards then distinguish at most `above` ranks. */
-static void mark_as_last(const struct ir *ir, uint32_t above, uint32_t *uniform)
+static void mark_guards_as_last_rank(const struct ir *ir, uint32_t above, uint32_t *uniform)
 {
     bool *uneven = heap_zalloc(ir->group_count + 1u, sizeof *uneven);
-    struct guard_ops *guarded = guarded_work(ir);
+    struct guard_ops *guarded = list_guarded_work(ir);
     for (uint32_t g = 0; g < ir->guard_count; g++)
         if (!uneven[ir->guard[g].group])
-            uneven[ir->guard[g].group] = !is_paired(ir, guarded, g);
+            uneven[ir->guard[g].group] = !guard_has_complement(ir, guarded, g);
     for (uint32_t g = 0; g < ir->guard_count; g++)
         if (!uneven[ir->guard[g].group])
             uniform[g] = group_rank_count(&ir->mesh, &ir->group[ir->guard[g].group]);
-    if (distinguished_ranks(ir, uniform) <= above)
+    if (distinguished_rank_count(ir, uniform) <= above)
         memset(uniform, 0, ir->guard_count * sizeof *uniform);
     free(guarded);
     free(uneven);
@@ -118,18 +118,18 @@ uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above)
 {
     uint32_t *uniform = heap_zalloc(ir->guard_count + 1u, sizeof *uniform);
     if (above == 0)
-        above = EVEN_ABOVE;
+        above = EVEN_ABOVE_RANKS;
     if (uniform_takes_fullest(ir, above)) {
         uniform[ir->guard_count] = 1;
-        mark_as_fullest(ir, uniform);
+        mark_guards_as_fullest_rank(ir, uniform);
     } else if (mesh_rank_count(&ir->mesh) > above && ir->guard_count > 0 && !has_documents(ir))
-        mark_as_last(ir, above, uniform);
+        mark_guards_as_last_rank(ir, above, uniform);
     return uniform;
 }
 
 uint32_t uniform_rank_count(const struct ir *ir, const uint32_t *uniform)
 {
-    uint64_t ranks = distinguished_ranks(ir, uniform);
+    uint64_t ranks = distinguished_rank_count(ir, uniform);
     if (uniform[ir->guard_count] > 0)
         return ir->layout.cp;
     return ranks > 1 ? (uint32_t)ranks : 0;

@@ -7,14 +7,14 @@
  * group runs. The last rank of a zigzag ring always runs the variant with all queries, which is the longer one and
  * decides the time of each step.
  *
- * A group is made even only if its guards come in pairs (below N, from N on), guard only computation, and the flops
- * of both sides differ by at most EVEN_FLOPS. Other groups stay as they are: for example, a contiguous ring, whose last
- * rank has more work, or a group whose guards choose which rank sends. Only times are made even: sim_flops() counts
- * what ranks really execute, and buffers and offsets are the schedule's.
+ * A group is made even only if its guards come in pairs (below N, from N on), guard only computation, and the flops of
+ * both sides differ by at most EVEN_FLOPS_TOLERANCE. Other groups stay as they are: for example, a contiguous ring,
+ * whose last rank has more work, or a group whose guards choose which rank sends. Only times are made even: sim_flops()
+ * counts what ranks really execute, and buffers and offsets are the schedule's.
  *
  * With packed documents every context rank has a time of its own. If there are more than `above`
  * context ranks, and visible_why_unfit() has no objection, all ranks are taken as the fullest
- * (visible_find_fullest()): they run the variants that it runs, and the caller gives sim_costs
+ * (visible_find_fullest_place()): they run the variants that it runs, and the caller gives sim_costs
  * without times by place, those of the fullest rank instead. The pairs of the ranks may then
  * differ by any factor, and the caller says by which.
  *
@@ -30,30 +30,30 @@
 #include <stdint.h>
 
 enum {
-    EVEN_ABOVE = 64, /* ranks: where guards distinguish more, groups are even */
-    /* the least `above` that a user may give: EVEN_BOUND was measured on rings of 32 ranks and more */
-    EVEN_ABOVE_MIN = 31,
+    EVEN_ABOVE_RANKS = 64, /* ranks: where guards distinguish more, groups are even */
+    /* the least `above` that a user may give: EVEN_TIME_TOLERANCE was measured on rings of 32 ranks and more */
+    EVEN_ABOVE_RANKS_MIN = 31,
     UNIFORM_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
 };
 
 /* The largest relative difference of flops between two variants that members of an even group run. In a zigzag ring
  * they differ by their merges. */
-#define EVEN_FLOPS 0.1
+#define EVEN_FLOPS_TOLERANCE 0.1
 /* The largest relative difference between the time of an even step and that of the exact one, in either direction, over
  * the cases of tests/cli/predict/even_nightly.cmd. */
-#define EVEN_BOUND 0.02
+#define EVEN_TIME_TOLERANCE 0.02
 /* The share by which the visible pairs of the fullest context rank may exceed the mean before a prediction points to
  * --exact. */
-#define EVEN_PAIRS 0.1
+#define EVEN_PAIRS_TOLERANCE 0.1
 
 /* True if all context ranks are taken as the fullest: the schedule has attention over packed documents on more than
- * `above` context ranks (0: EVEN_ABOVE), and visible_why_unfit() has no objection. */
+ * `above` context ranks (0: EVEN_ABOVE_RANKS), and visible_why_unfit() has no objection. */
 bool uniform_takes_fullest(const struct ir *ir, uint32_t above);
 
 /* Returns an array [ir->guard_count + 1], which the caller frees. For each guard of an even group,
  * the element is 1 + the index of that member of the group whose variants all members run; for
  * other guards it is 0. The last element is 1 if uniform_takes_fullest(). Otherwise groups become
- * even only if their guards together distinguish more than `above` ranks (0: EVEN_ABOVE) and the
+ * even only if their guards together distinguish more than `above` ranks (0: EVEN_ABOVE_RANKS) and the
  * schedule has no packed documents. */
 uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above);
 
