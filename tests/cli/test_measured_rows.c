@@ -54,7 +54,7 @@ static void a_strategy_was_compared_on_as_many_ranks_as_it_says(void)
         for (size_t k = 0; k < rows.row_count; k++)
             if (compares(&rows.rows[k], strategies[i].name) && rows.rows[k].gpus > most)
                 most = rows.rows[k].gpus;
-        CHECK_INT(strategies[i].name, strategies[i].compared_ranks, most);
+        CHECK_INT(strategies[i].name, strategies[i].max_compared_ranks, most);
     }
     external_release(&rows);
 }

@@ -43,7 +43,7 @@ static double sum_of(uint64_t i)
     return sum;
 }
 
-static double most_of(uint64_t i)
+static double largest_input_at(uint64_t i)
 {
     double most = input_of(0, i);
     for (uint32_t r = 1; r < ranks; r++)
@@ -65,7 +65,7 @@ static double expected(const char *name, uint32_t rank, uint64_t i)
     if (strcmp(name, "at_root") == 0) /* ranks other than the root keep their input */
         return rank == ranks / 2 ? sum_of(i) : input_of(rank, i);
     if (strcmp(name, "most") == 0)
-        return most_of(i);
+        return largest_input_at(i);
     if (strcmp(name, "cast") == 0)
         return input_of(ranks - 1, i);
     if (strcmp(name, "dealt") == 0)
@@ -187,7 +187,7 @@ static void run_all_kinds(uint32_t count, const char *dtype, int64_t size)
     text_release(&text);
 }
 
-static void every_kind_gives_what_it_says(void)
+static void every_collective_gives_its_definition(void)
 {
     for (uint32_t count = 1; count <= 4; count++) {
         run_all_kinds(count, "f32", 4);
@@ -195,7 +195,7 @@ static void every_kind_gives_what_it_says(void)
     }
 }
 
-static void the_same_over_many_ranks(void)
+static void results_are_equal_over_many_ranks(void)
 {
     for (uint32_t count = 5; count <= 8; count++)
         run_all_kinds(count, "f32", 4);
@@ -214,7 +214,7 @@ static const char two_axes[] =
     "op 0 all_reduce comm group=a bytes=8 reads x writes y\n"
     "op 1 all_reduce comm group=b bytes=8 reads y writes y\n";
 
-static enum status look_at_total(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status check_total(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     char name[32];
     (void)user;
@@ -227,12 +227,12 @@ static enum status look_at_total(void *user, const struct exec_buffer *buffer, s
     return STATUS_OK;
 }
 
-static void instances_of_a_group_are_apart(void)
+static void instances_of_a_group_do_not_mix(void)
 {
     struct hand h;
     ranks = 6;
     if (hand_load(&h, two_axes)) {
-        h.io = (struct exec_io){NULL, fill_buffer, look_at_total, 0, UINT32_MAX, NULL};
+        h.io = (struct exec_io){NULL, fill_buffer, check_total, 0, UINT32_MAX, NULL};
         hand_expect("two axes", &h, STATUS_OK, "");
     }
     hand_release(&h);
@@ -278,9 +278,9 @@ static void members_must_agree(void)
 }
 
 static const struct check_case comm_cases[] = {
-    {"every kind gives what it says, 1 to 4 ranks", every_kind_gives_what_it_says},
-    {"the same over 5 to 8 ranks", the_same_over_many_ranks},
-    {"instances of a group are apart", instances_of_a_group_are_apart},
+    {"every kind gives what it says, 1 to 4 ranks", every_collective_gives_its_definition},
+    {"the same over 5 to 8 ranks", results_are_equal_over_many_ranks},
+    {"instances of a group are apart", instances_of_a_group_do_not_mix},
     {"members must agree", members_must_agree},
 };
 

@@ -10,17 +10,18 @@
 #include "tests/schedule/random_plan.h"
 
 /* The strategy, profile, degrees and dtype of the step around the attention of a plan. */
-struct surroundings {
+struct step_configuration {
     const char *strategy, *profile;
     int64_t replicas, hp, tp;
     uint8_t dtype;
 };
 
-static const struct surroundings plain = {.strategy = "ring", .dtype = DTYPE_F32};
+static const struct step_configuration plain_ring = {.strategy = "ring", .dtype = DTYPE_F32};
 
 /* Runs a step with a legal plan, on the ranks of the plan times the replicas, hp and tp of *s. Returns false if it
  * differs from the reference. variant: chooses the model and what it keeps for its backward. */
-static bool run_plan(const struct core_plan *plan, const struct surroundings *s, size_t variant)
+static bool run_plan(const struct core_plan *plan, const struct step_configuration *s,
+                     size_t variant)
 {
     struct transformer model = shapes[variant % 2];
     struct arena arena = {0};
@@ -59,7 +60,7 @@ static bool run_plan(const struct core_plan *plan, const struct surroundings *s,
 }
 
 /* Parses and checks a plan, which must be right. */
-static bool parsed(struct core_plan *plan, const char *text)
+static bool parse_right_plan(struct core_plan *plan, const char *text)
 {
     struct diag diag = {0};
     bool ok = core_plan_parse(plan, "plan", text, strlen(text), &diag) == STATUS_OK &&
@@ -69,9 +70,9 @@ static bool parsed(struct core_plan *plan, const char *text)
     return ok;
 }
 
-#define HEAD "core plan 1 ranks=2\nsequence,what,begin,rows,key,keys,rank,round\n"
-#define THREE "0,document,0,8,,,,\n0,document,8,4,,,,\n0,document,12,4,,,,\n"
-#define HALVES "0,own,0,8,,,0,\n0,own,8,8,,,1,\n"
+#define PLAN_HEAD_OF_TWO_RANKS "core plan 1 ranks=2\nsequence,what,begin,rows,key,keys,rank,round\n"
+#define THREE_DOCUMENTS "0,document,0,8,,,,\n0,document,8,4,,,,\n0,document,12,4,,,,\n"
+#define OWN_HALVES "0,own,0,8,,,0,\n0,own,8,8,,,1,\n"
 
 /* Documents of 8, 4 and 4 tokens on 2 ranks: the rows that ranks receive in a round, by hand. */
 static inline void plans_by_hand(void)
@@ -84,29 +85,33 @@ static inline void plans_by_hand(void)
     } rows[] = {
         /* label, text, round, keys, queries, packed */
         {"query 7 moves",
-         HEAD THREE HALVES "0,tile,0,7,0,8,0,0\n0,tile,7,1,0,8,1,1\n0,tile,8,8,8,8,1,0\n",
+         PLAN_HEAD_OF_TWO_RANKS THREE_DOCUMENTS OWN_HALVES
+         "0,tile,0,7,0,8,0,0\n0,tile,7,1,0,8,1,1\n0,tile,8,8,8,8,1,0\n",
          1,
          {0, 8},
          {0, 1},
          {0, 1}},
         {"queries 6 and 7 by keys 0 to 3 move",
-         HEAD THREE HALVES "0,tile,0,6,0,8,0,0\n0,tile,6,2,4,4,0,0\n0,tile,6,2,0,4,1,1\n"
-                           "0,tile,8,8,8,8,1,0\n",
+         PLAN_HEAD_OF_TWO_RANKS THREE_DOCUMENTS OWN_HALVES
+         "0,tile,0,6,0,8,0,0\n0,tile,6,2,4,4,0,0\n0,tile,6,2,0,4,1,1\n"
+         "0,tile,8,8,8,8,1,0\n",
          1,
          {0, 4},
          {0, 2},
          {0, 2}},
         /* tiles of the same queries in one round: their keys 0..1 and 4..7 are not consecutive among keys 0..7 */
         {"a query twice",
-         HEAD THREE HALVES "0,tile,0,7,0,8,0,0\n0,tile,7,1,0,2,1,0\n0,tile,7,1,2,2,0,1\n"
-                           "0,tile,7,1,4,4,1,0\n0,tile,8,8,8,8,1,0\n",
+         PLAN_HEAD_OF_TWO_RANKS THREE_DOCUMENTS OWN_HALVES
+         "0,tile,0,7,0,8,0,0\n0,tile,7,1,0,2,1,0\n0,tile,7,1,2,2,0,1\n"
+         "0,tile,7,1,4,4,1,0\n0,tile,8,8,8,8,1,0\n",
          0,
          {0, 6},
          {0, 1},
          {7, 9}},
         {"the backward moves other tiles",
-         HEAD THREE HALVES "0,tile,0,8,0,8,0,0\n0,tile,8,8,8,8,1,0\n"
-                           "0,btile,0,8,0,4,1,0\n0,btile,4,4,4,4,0,0\n0,btile,8,8,8,8,0,1\n",
+         PLAN_HEAD_OF_TWO_RANKS THREE_DOCUMENTS OWN_HALVES
+         "0,tile,0,8,0,8,0,0\n0,tile,8,8,8,8,1,0\n"
+         "0,btile,0,8,0,4,1,0\n0,btile,4,4,4,4,0,0\n0,btile,8,8,8,8,0,1\n",
          0,
          {0, 0},
          {0, 0},
@@ -115,7 +120,7 @@ static inline void plans_by_hand(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct core_plan plan = {0};
         struct arena arena = {0};
-        if (parsed(&plan, rows[i].text)) {
+        if (parse_right_plan(&plan, rows[i].text)) {
             const struct documents *d = core_plan_make_documents(&plan, &arena);
             for (uint32_t r = 0; r < 2; r++) {
                 const struct plan_part *part =
@@ -126,7 +131,7 @@ static inline void plans_by_hand(void)
                           rows[i].queries[r]);
                 CHECK_INT(rows[i].label, part->of[PLAN_QUERIES].rows, rows[i].packed[r]);
             }
-            CHECK(rows[i].label, run_plan(&plan, &plain, i));
+            CHECK(rows[i].label, run_plan(&plan, &plain_ring, i));
         }
         arena_release(&arena);
         core_plan_release(&plan);
@@ -137,7 +142,7 @@ static inline void plans_by_hand(void)
  * head or tensor ranks. */
 static inline void random_plans_compute_the_reference(void)
 {
-    static const struct surroundings around[] = {
+    static const struct step_configuration around[] = {
         {.strategy = "ring", .dtype = DTYPE_F32},
         {.strategy = "ring", .replicas = 2, .dtype = DTYPE_F32},
         {.strategy = "2d", .hp = 2, .dtype = DTYPE_F32},
@@ -149,15 +154,15 @@ static inline void random_plans_compute_the_reference(void)
     for (size_t i = 0; i < count; i++) {
         struct text text = {0};
         struct core_plan plan = {0};
-        const struct surroundings *s = &around[i % ARRAY_LEN(around)];
+        const struct step_configuration *s = &around[i % ARRAY_LEN(around)];
         uint32_t ranks = (uint32_t)check_random_i64(&random, 2, PLAN_RANKS_MAX);
         int64_t own = 2 * check_random_i64(&random, 2, 6);
         int64_t window = check_random_i64(&random, 0, 1) * check_random_i64(&random, 1, own);
         plan_write_random(&text, &random, ranks, own, window);
         if (s->replicas > 1)
             plan_write_sequence(&text, &random, 1, ranks, own);
-        if (check_today(i, count, matrix_backend != NULL ? 10 : 2) && parsed(&plan, text.data) &&
-            !run_plan(&plan, s, i))
+        if (check_today(i, count, matrix_backend != NULL ? 10 : 2) &&
+            parse_right_plan(&plan, text.data) && !run_plan(&plan, s, i))
             fputs(text.data, stderr);
         core_plan_release(&plan);
         text_release(&text);
@@ -178,11 +183,11 @@ static inline void changed_plans_compute_the_reference(void)
         const int64_t own = check_random_i64(&random, 2, 6);
         plan_write_random(&text, &random, ranks, own,
                           check_random_i64(&random, 0, 1) * check_random_i64(&random, 1, own));
-        if (parsed(&plan, text.data)) {
-            plan_mutate(&plan, &random);
+        if (parse_right_plan(&plan, text.data)) {
+            plan_change_one_field(&plan, &random);
             if (core_plan_check(&plan, "plan", &diag) == STATUS_OK &&
                 check_today(accepted++, SIZE_MAX, matrix_backend != NULL ? 40 : 8) &&
-                !run_plan(&plan, &plain, i))
+                !run_plan(&plan, &plain_ring, i))
                 fputs(text.data, stderr);
         }
         diag_release(&diag);

@@ -8,7 +8,7 @@
 enum { SEQ = 48 };
 
 /* Configurations; a field that a row leaves open is 0. */
-static const struct document_use {
+static const struct document_configuration {
     const char *strategy, *profile;
     int64_t ranks, hp, cp, tp, pp, subsequences, micro_batch, batch, ring;
     int layout, rotate;
@@ -177,8 +177,8 @@ static const struct document_use {
     {.strategy = "ring", .ranks = 8, .cp = 4, .tp = 2, .batch = 2, .core_plan = "double-ring:2"},
 };
 
-static struct request request_of(const struct document_use *use, const struct transformer *model,
-                                 size_t i)
+static struct request request_of(const struct document_configuration *use,
+                                 const struct transformer *model, size_t i)
 {
     return (struct request){.model = model,
                             .strategy = use->strategy,
@@ -228,7 +228,7 @@ static inline void documents_compute_the_reference(void)
 {
     struct check_random random = check_random_make();
     for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
-        const struct document_use *use = &uses[i];
+        const struct document_configuration *use = &uses[i];
         struct transformer model = shapes[i % 2];
         struct arena arena = {0};
         struct documents documents;

@@ -8,7 +8,7 @@
 #define HEAD                                                                                       \
     "longhaul schedule 1\n"                                                                        \
     "mesh g=2\ngroup g axes=g\nstream compute compute\nstream comm comm\nstream h2d h2d\n"
-#define BUFFERS                                                                                    \
+#define BUFFER_LINES                                                                               \
     "buffer a0 hbm f32 [4] activation persistent\n"                                                \
     "buffer b0 hbm f32 [4] activation persistent\n"                                                \
     "buffer c0 pinned f32 [4] activation persistent\n"
@@ -76,7 +76,7 @@ static void a_schedule_that_stands_still_says_who_waits_for_whom(void)
     for (size_t i = 0; i < ARRAY_LEN(stalls); i++) {
         struct hand h;
         char text[2048];
-        snprintf(text, sizeof text, "%s%s%s", HEAD, BUFFERS, stalls[i].ops);
+        snprintf(text, sizeof text, "%s%s%s", HEAD, BUFFER_LINES, stalls[i].ops);
         if (hand_load(&h, text)) {
             h.options.step_limit_s = 20; /* a stall that is taken for work would never end */
             hand_expect(stalls[i].label, &h, STATUS_NO, stalls[i].message);
@@ -86,10 +86,10 @@ static void a_schedule_that_stands_still_says_who_waits_for_whom(void)
 }
 
 static const char common[] =
-    HEAD BUFFERS "op 0 fill compute count=4 writes a0\n"
-                 "op 1 all_reduce comm group=g bytes=16 waits 0 reads a0 writes b0\n"
-                 "op 2 barrier compute group=g\n"
-                 "op 3 add compute count=4 waits 1 reads a0 b0 writes a0\n";
+    HEAD BUFFER_LINES "op 0 fill compute count=4 writes a0\n"
+                      "op 1 all_reduce comm group=g bytes=16 waits 0 reads a0 writes b0\n"
+                      "op 2 barrier compute group=g\n"
+                      "op 3 add compute count=4 waits 1 reads a0 b0 writes a0\n";
 
 static const struct {
     const char *label;
@@ -141,7 +141,7 @@ static void a_host_is_held_by_waits_on_other_streams(void)
     for (size_t i = 0; i < ARRAY_LEN(holders); i++) {
         struct hand h;
         char text[2048];
-        snprintf(text, sizeof text, "%s%s%s%s%s", HEAD "group own\n", BUFFERS,
+        snprintf(text, sizeof text, "%s%s%s%s%s", HEAD "group own\n", BUFFER_LINES,
                  "op 0 all_reduce comm group=g bytes=16 guard g<1 reads a0 writes a0\n",
                  holders[i].op, "op 2 fill compute count=4 writes b0\n");
         if (hand_load(&h, text)) {

@@ -426,7 +426,7 @@ static const struct transformer expert_gpt_oss = {.name = "gpt-oss",
 
 /* Checks a family in all of the strategies above, without upipe if it has sinks, which upipe refuses. With the uneven
  * routing of odd_rows some experts have no rows, so that their biases have no gradient. */
-static void check_family(const struct transformer *family)
+static void check_model_family(const struct transformer *family)
 {
     const struct {
         const struct request_row *row;
@@ -465,7 +465,7 @@ static void check_family(const struct transformer *family)
 
 static void gpt_oss_computes_the_reference(void)
 {
-    check_family(&expert_gpt_oss);
+    check_model_family(&expert_gpt_oss);
 }
 
 /* Llama 4: one expert a token, whose weight multiplies what it reads, and a shared one, in every second layer; chunks
@@ -499,7 +499,7 @@ static void llama_4_computes_the_reference(void)
 {
     struct transformer model = expert_llama4;
     model.qk_norm = model.qk_norm_bare = matrix_backend == NULL;
-    check_family(&model);
+    check_model_family(&model);
 }
 
 #define EXPERT_CASES                                                                               \

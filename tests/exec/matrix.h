@@ -122,8 +122,8 @@ static const int64_t factor_values[FACTOR_COUNT][8] = {
 };
 
 /* The subsequences that stages share, by level; level 0 leaves the choice open, which shares all. */
-static const struct shared_units factor_shared[] = {
-    {SHARED_ALL, SHARED_ALL}, {SHARED_ALL, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}};
+static const struct shared_units shared_units_of_level[] = {
+    {SHARED_UNITS_ALL, SHARED_UNITS_ALL}, {SHARED_UNITS_ALL, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}};
 
 /* The rules by which tokens are dealt, by level; level 0 leaves them to the layout. */
 static const char *const factor_core_plans[] = {
@@ -143,7 +143,7 @@ struct factors {
 };
 
 /* Returns all levels. A test lowers a number to try fewer. */
-static inline struct factors factors_all(void)
+static inline struct factors factors_with_all_levels(void)
 {
     size_t strategies, profiles;
     strategies_list(&strategies);
@@ -178,7 +178,7 @@ static inline struct factors factors_all(void)
         [FACTOR_FETCH] = FETCH_COUNT,
         [FACTOR_CHUNK_ORDER] = ORDER_COUNT,
         [FACTOR_HELPERS] = HELPERS_COUNT,
-        [FACTOR_SHARED] = ARRAY_LEN(factor_shared),
+        [FACTOR_SHARED] = ARRAY_LEN(shared_units_of_level),
         [FACTOR_TENSOR_PLAN] = TENSOR_PLAN_COUNT,
         [FACTOR_VOCABULARY] = VOCABULARY_COUNT,
         [FACTOR_GRAD_SYNC] = GRAD_SYNC_COUNT,
@@ -233,7 +233,7 @@ static inline struct request product_request(const struct matrix_row *product)
         .chunk_fetch = l[FACTOR_FETCH],
         .chunk_order = l[FACTOR_CHUNK_ORDER],
         .helpers = l[FACTOR_HELPERS],
-        .shared_units = l[FACTOR_SHARED] > 0 ? &factor_shared[l[FACTOR_SHARED]] : NULL,
+        .shared_units = l[FACTOR_SHARED] > 0 ? &shared_units_of_level[l[FACTOR_SHARED]] : NULL,
         .sm = 80,
         .gpus_per_node = 2,
     };
@@ -242,8 +242,8 @@ static inline struct request product_request(const struct matrix_row *product)
 
 /* Fills *choices and returns true if the product is legal; else *why gets the reason. why may be NULL: a search asks
  * about a million products, and half of its time would go into messages. */
-static inline bool product_legal(const struct matrix_row *product, struct choices *choices,
-                                 struct diag *why)
+static inline bool product_is_legal(const struct matrix_row *product, struct choices *choices,
+                                    struct diag *why)
 {
     struct request request = product_request(product);
     if (why != NULL)
@@ -289,7 +289,7 @@ enum { PAIR_OPEN, PAIR_COVERED, PAIR_REFUSED };
 struct matrix_rows {
     struct matrix_row *row;
     size_t count;
-    /* PAIR_*, by level_index() of the factor with the lower number, then of the other one */
+    /* PAIR_*, by index_of_level() of the factor with the lower number, then of the other one */
     uint8_t covered[FACTOR_COUNT * LEVELS_MAX][FACTOR_COUNT * LEVELS_MAX];
     size_t pairs, refused; /* numbers of covered and refused pairs */
     char reason[256];      /* why the last refused pair is not legal */
@@ -298,7 +298,7 @@ struct matrix_rows {
 /* To cover a pair, DRAWS products are drawn at most, and the best of the first CANDIDATES legal ones is taken. */
 enum { DRAWS = 2000, CANDIDATES = 24 };
 
-static inline size_t level_index(int factor, uint8_t level)
+static inline size_t index_of_level(int factor, uint8_t level)
 {
     return (size_t)factor * LEVELS_MAX + level;
 }
@@ -322,13 +322,14 @@ static inline struct matrix_row draw_product(const struct factors *factors,
 }
 
 /* Returns the number of open pairs that the product would cover. */
-static inline size_t new_pairs(const struct matrix_rows *rows, const struct matrix_row *product)
+static inline size_t newly_covered_pairs(const struct matrix_rows *rows,
+                                         const struct matrix_row *product)
 {
     size_t count = 0;
     for (int f = 0; f < FACTOR_COUNT; f++)
         for (int g = f + 1; g < FACTOR_COUNT; g++)
-            count += rows->covered[level_index(f, product->level[f])]
-                                  [level_index(g, product->level[g])] == PAIR_OPEN;
+            count += rows->covered[index_of_level(f, product->level[f])]
+                                  [index_of_level(g, product->level[g])] == PAIR_OPEN;
     return count;
 }
 
@@ -339,8 +340,8 @@ static inline void add_row(struct matrix_rows *rows, const struct matrix_row *pr
     rows->row[rows->count++] = *product;
     for (int f = 0; f < FACTOR_COUNT; f++)
         for (int g = f + 1; g < FACTOR_COUNT; g++) {
-            uint8_t *pair = &rows->covered[level_index(f, product->level[f])]
-                                          [level_index(g, product->level[g])];
+            uint8_t *pair = &rows->covered[index_of_level(f, product->level[f])]
+                                          [index_of_level(g, product->level[g])];
             rows->pairs += *pair != PAIR_COVERED;
             *pair = PAIR_COVERED;
         }
@@ -358,9 +359,9 @@ static inline void cover_pair(struct matrix_rows *rows, const struct factors *fa
         product = draw_product(factors, random);
         product.level[f] = i;
         product.level[g] = j;
-        if (!product_legal(&product, &choices, NULL))
+        if (!product_is_legal(&product, &choices, NULL))
             continue;
-        size_t count = new_pairs(rows, &product);
+        size_t count = newly_covered_pairs(rows, &product);
         found++;
         if (count > most) {
             most = count;
@@ -370,10 +371,10 @@ static inline void cover_pair(struct matrix_rows *rows, const struct factors *fa
     if (found > 0) {
         add_row(rows, &best);
     } else {
-        rows->covered[level_index(f, i)][level_index(g, j)] = PAIR_REFUSED;
+        rows->covered[index_of_level(f, i)][index_of_level(g, j)] = PAIR_REFUSED;
         rows->refused++;
         struct diag why = {0};
-        product_legal(&product, &choices, &why);
+        product_is_legal(&product, &choices, &why);
         snprintf(rows->reason, sizeof rows->reason, "%s %d with %s %d: %s", factor_names[f], i,
                  factor_names[g], j, why.text);
         diag_release(&why);
@@ -389,7 +390,7 @@ static inline struct matrix_rows *rows_covering_pairs(const struct factors *fact
         for (int g = f + 1; g < FACTOR_COUNT; g++)
             for (uint8_t i = 0; i < factors->levels[f]; i++)
                 for (uint8_t j = 0; j < factors->levels[g]; j++)
-                    if (rows->covered[level_index(f, i)][level_index(g, j)] == PAIR_OPEN)
+                    if (rows->covered[index_of_level(f, i)][index_of_level(g, j)] == PAIR_OPEN)
                         cover_pair(rows, factors, &random, f, i, g, j);
     return rows;
 }
@@ -418,7 +419,7 @@ static inline void rows_check(const struct matrix_rows *rows, const struct facto
                         both += rows->row[r].level[f] == i && rows->row[r].level[g] == j;
                     snprintf(label, sizeof label, "%s %d with %s %d", factor_names[f], i,
                              factor_names[g], j);
-                    if (rows->covered[level_index(f, i)][level_index(g, j)] != PAIR_REFUSED)
+                    if (rows->covered[index_of_level(f, i)][index_of_level(g, j)] != PAIR_REFUSED)
                         CHECK(label, both > 0);
                 }
         }
@@ -492,7 +493,7 @@ static inline void check_rows(const struct matrix_rows *rows, bool poison, size_
             continue;
         if (checked > 0 && checked % 25 == 0) /* for a run that is ended early */
             printf("%zu schedules checked\n", checked);
-        if (CHECK("legal", product_legal(&rows->row[r], &choices, &why)))
+        if (CHECK("legal", product_is_legal(&rows->row[r], &choices, &why)))
             check_choices(&choices, poison);
         checked++;
     }

@@ -15,8 +15,8 @@ struct mutant {
     struct check_random *random;
     uint32_t *list; /* the new order of ops; NULL: the tables of *ir were edited */
     uint32_t count;
-    bool renew;     /* waits, lifetimes and arena are derived anew */
-    char what[160]; /* the fault in words */
+    bool is_derived_again; /* waits, lifetimes and arena are derived anew */
+    char what[160];        /* the fault in words */
 };
 
 /* Copies all of a schedule but its roles, its ops and its plan of memory. */
@@ -54,14 +54,15 @@ static inline void copy_tables(struct ir *to, const struct ir *from)
     }
 }
 
-/* The state of writing a mutant. With `renew`, order and waits describe the ops of the role that are written already. */
+/* The state of writing a mutant. With `is_derived_again`, order and waits describe the ops of the role that are written
+ * already. */
 struct mutant_writer {
     const struct ir *from;
     struct ir *to;
     struct order order;
     struct waits *waits;
     uint32_t *row; /* by op of `from`: the last row written for it, or IR_NONE */
-    bool renew;
+    bool is_derived_again;
 };
 
 /* Appends op `op` of w->from to w->to. It waits for the same ops as before, except those that are not written yet.
@@ -93,7 +94,7 @@ static inline void write_op(struct mutant_writer *w, uint32_t op)
             wait[count++].i = row;
     }
     uint32_t at = w->to->op.count;
-    if (w->renew) {
+    if (w->is_derived_again) {
         enum order_op_place place = order_op_place_of(w->from, op);
         order_open_op(&w->order, place, t->stream[op]);
         for (uint32_t k = 0; k < count; k++)
@@ -134,7 +135,7 @@ static inline void copy_memory(struct mutant_writer *w)
 /* Writes the ops of the mutant's list as a schedule into *to, which must be empty. */
 static inline void write_mutant(const struct mutant *m, struct ir *to)
 {
-    struct mutant_writer w = {.from = m->ir, .to = to, .renew = m->renew};
+    struct mutant_writer w = {.from = m->ir, .to = to, .is_derived_again = m->is_derived_again};
     w.row = heap_alloc(m->ir->op.count + 1, sizeof *w.row);
     memset(w.row, 0xff, m->ir->op.count * sizeof *w.row);
     copy_tables(to, m->ir);
@@ -148,7 +149,7 @@ static inline void write_mutant(const struct mutant *m, struct ir *to)
         waits_free(w.waits);
         order_release(&w.order);
     }
-    if (m->renew) {
+    if (m->is_derived_again) {
         liveness_compute_free_sets(to);
         offsets_plan(to, NULL);
     } else {

@@ -40,7 +40,7 @@ static inline const char *kind_of(const struct ir *ir, uint32_t op)
 }
 
 /* Gives an op a copy of its shape that no other op uses, and returns it to be changed. */
-static inline struct work *own_shape(struct ir *ir, uint32_t op)
+static inline struct work *give_own_shape(struct ir *ir, uint32_t op)
 {
     ir->shape = heap_realloc(ir->shape, ir->shape_count + 1, sizeof *ir->shape);
     ir->shape[ir->shape_count] = *ir_work(ir, op);
@@ -57,7 +57,7 @@ static inline bool has_waits(const struct ir *ir, uint32_t op)
 }
 
 /* An op loses one of its waits. */
-static inline bool drop_wait(struct mutant *m)
+static inline bool remove_wait(struct mutant *m)
 {
     uint32_t op = draw_op(m, has_waits);
     if (op == IR_NONE)
@@ -71,7 +71,7 @@ static inline bool drop_wait(struct mutant *m)
 }
 
 /* An op waits for an earlier op than it should. */
-static inline bool earlier_wait(struct mutant *m)
+static inline bool wait_for_earlier_op(struct mutant *m)
 {
     uint32_t op = draw_op(m, has_waits);
     if (op == IR_NONE)
@@ -87,7 +87,7 @@ static inline bool earlier_wait(struct mutant *m)
 }
 
 /* A buffer is free too early: one op of its free set is replaced by an op up to eight places before it. */
-static inline bool early_free(struct mutant *m)
+static inline bool free_too_early(struct mutant *m)
 {
     struct ir *ir = m->ir;
     uint32_t b = draw_below(m, ir->buffer.count);
@@ -104,7 +104,7 @@ static inline bool early_free(struct mutant *m)
 }
 
 /* A buffer lies where another one of the same memory begins, if it fits there. */
-static inline bool moved_offset(struct mutant *m)
+static inline bool overlap_another_buffer(struct mutant *m)
 {
     struct ir *ir = m->ir;
     uint32_t b = draw_below(m, ir->buffer.count), other = draw_below(m, ir->buffer.count);
@@ -130,7 +130,7 @@ static inline bool is_no_sync(const struct ir *ir, uint32_t op)
 }
 
 /* Makes mutant->list of all ops, in their order. */
-static inline void list_all(struct mutant *m)
+static inline void list_all_ops(struct mutant *m)
 {
     m->count = m->ir->op.count;
     m->list = heap_alloc(m->count + 1, sizeof *m->list);
@@ -139,28 +139,28 @@ static inline void list_all(struct mutant *m)
 }
 
 /* Makes mutant->list of all ops but one. */
-static inline void leave_out(struct mutant *m, uint32_t op)
+static inline void list_all_but_one_op(struct mutant *m, uint32_t op)
 {
-    list_all(m);
+    list_all_ops(m);
     memmove(&m->list[op], &m->list[op + 1], (m->count - op - 1) * sizeof *m->list);
     m->count--;
     snprintf(m->what, sizeof m->what, "op %u (%s, %s) left out", op, kind_of(m->ir, op),
              phase_names[m->ir->op.phase[op]]);
 }
 
-static inline bool skipped_sync(struct mutant *m)
+static inline bool skip_sync(struct mutant *m)
 {
     uint32_t op = draw_op(m, is_sync);
     if (op != IR_NONE)
-        leave_out(m, op);
+        list_all_but_one_op(m, op);
     return op != IR_NONE;
 }
 
 /* ---- faults of meaning ---- */
 
-static inline bool skipped_op(struct mutant *m)
+static inline bool skip_op(struct mutant *m)
 {
-    leave_out(m, draw_op(m, is_no_sync));
+    list_all_but_one_op(m, draw_op(m, is_no_sync));
     return true;
 }
 
@@ -170,18 +170,18 @@ static inline bool is_reduction(const struct ir *ir, uint32_t op)
            ir->op.kind[op] == WORK_REDUCE;
 }
 
-static inline bool skipped_reduction(struct mutant *m)
+static inline bool skip_reduction(struct mutant *m)
 {
     uint32_t op = draw_op(m, is_reduction);
     if (op != IR_NONE)
-        leave_out(m, op);
+        list_all_but_one_op(m, op);
     return op != IR_NONE;
 }
 
-static inline bool repeated_op(struct mutant *m)
+static inline bool repeat_op(struct mutant *m)
 {
     uint32_t op = draw_op(m, is_no_sync);
-    list_all(m);
+    list_all_ops(m);
     memmove(&m->list[op + 1], &m->list[op], (m->count - op) * sizeof *m->list);
     m->count++;
     snprintf(m->what, sizeof m->what, "op %u (%s, %s) twice", op, kind_of(m->ir, op),
@@ -190,7 +190,7 @@ static inline bool repeated_op(struct mutant *m)
 }
 
 /* Moves an op up to six places towards the front of the list. */
-static inline bool wrong_order(struct mutant *m)
+static inline bool move_op_earlier(struct mutant *m)
 {
     uint32_t op = draw_op(m, is_no_sync);
     if (op == 0)
@@ -198,7 +198,7 @@ static inline bool wrong_order(struct mutant *m)
     uint32_t to = op - 1 - draw_below(m, op < 6 ? op : 6);
     if (ir_role_of_op(m->ir, op) != ir_role_of_op(m->ir, to))
         return false;
-    list_all(m);
+    list_all_ops(m);
     memmove(&m->list[to + 1], &m->list[to], (op - to) * sizeof *m->list);
     m->list[to] = op;
     snprintf(m->what, sizeof m->what, "op %u (%s, %s) before op %u", op, kind_of(m->ir, op),
@@ -220,7 +220,7 @@ static inline void set_operand(struct ir *ir, uint32_t op, uint32_t k, struct vi
 }
 
 /* Moves the element range of an operand within its buffer. */
-static inline bool shifted_view(struct mutant *m)
+static inline bool shift_view(struct mutant *m)
 {
     struct ir *ir = m->ir;
     uint32_t op = draw_op(m, has_operands);
@@ -240,7 +240,7 @@ static inline bool shifted_view(struct mutant *m)
 }
 
 /* Replaces the buffer of an operand with another one of the same memory, dtype and number of elements. */
-static inline bool wrong_buffer(struct mutant *m)
+static inline bool replace_buffer(struct mutant *m)
 {
     struct ir *ir = m->ir;
     uint32_t op = draw_op(m, has_operands);
@@ -268,10 +268,10 @@ static inline bool is_attention(const struct ir *ir, uint32_t op)
 }
 
 /* Attention has the other mask, or a causal one that is off by a token. */
-static inline bool wrong_mask(struct mutant *m)
+static inline bool exchange_mask(struct mutant *m)
 {
     uint32_t op = draw_op(m, is_attention);
-    struct work *work = own_shape(m->ir, op);
+    struct work *work = give_own_shape(m->ir, op);
     int64_t by = check_random_i64(m->random, 0, 2);
     if (by == 2 || work->attention.mask == MASK_FULL)
         work->attention.mask = work->attention.mask == MASK_FULL ? MASK_CAUSAL : MASK_FULL;
@@ -288,12 +288,12 @@ static inline bool is_communication(const struct ir *ir, uint32_t op)
 }
 
 /* A message or collective goes to another group. */
-static inline bool wrong_group(struct mutant *m)
+static inline bool exchange_group(struct mutant *m)
 {
     uint32_t op = draw_op(m, is_communication);
     if (op == IR_NONE || m->ir->group_count < 2)
         return false;
-    struct work *work = own_shape(m->ir, op);
+    struct work *work = give_own_shape(m->ir, op);
     int64_t old = work->p[0];
     work->p[0] = (old + 1 + draw_below(m, m->ir->group_count - 1)) % m->ir->group_count;
     snprintf(m->what, sizeof m->what, "op %u (%s): group %" PRId64 " instead of %" PRId64, op,
@@ -308,12 +308,12 @@ static inline bool has_peer(const struct ir *ir, uint32_t op)
 }
 
 /* A message goes the other way, or one member farther. */
-static inline bool wrong_peer(struct mutant *m)
+static inline bool exchange_peer(struct mutant *m)
 {
     uint32_t op = draw_op(m, has_peer);
     if (op == IR_NONE)
         return false;
-    struct work *work = own_shape(m->ir, op);
+    struct work *work = give_own_shape(m->ir, op);
     int64_t old = work->p2p.by;
     work->p2p.by = draw_below(m, 2) == 0 ? -old : old + 1;
     snprintf(m->what, sizeof m->what, "op %u (%s): by %" PRId64 " instead of %" PRId64, op,
@@ -327,17 +327,17 @@ static inline bool is_all_reduce(const struct ir *ir, uint32_t op)
 }
 
 /* An all-reduce takes the maximum in place of the sum, or the sum in place of the maximum. */
-static inline bool wrong_reduction(struct mutant *m)
+static inline bool exchange_reduction(struct mutant *m)
 {
     uint32_t op = draw_op(m, is_all_reduce);
     if (op == IR_NONE)
         return false;
-    own_shape(m->ir, op)->all_reduce.op ^= 1;
+    give_own_shape(m->ir, op)->all_reduce.op ^= 1;
     snprintf(m->what, sizeof m->what, "op %u (%s): the other reduction", op, kind_of(m->ir, op));
     return true;
 }
 
-static inline bool wrong_shape_can_change(const struct ir *ir, uint32_t op)
+static inline bool shape_can_change(const struct ir *ir, uint32_t op)
 {
     int kind = ir->op.kind[op];
     return kind == WORK_ROPE || kind == WORK_ROPE_BACKWARD || kind == WORK_GELU_BACKWARD ||
@@ -348,10 +348,10 @@ static inline bool wrong_shape_can_change(const struct ir *ir, uint32_t op)
 
 /* Changes the shape of an op as a likely mix-up would: two swapped sizes, a count off by one, another matmul
  * form. */
-static inline bool wrong_shape(struct mutant *m)
+static inline bool change_shape(struct mutant *m)
 {
-    uint32_t op = draw_op(m, wrong_shape_can_change);
-    struct work *work = own_shape(m->ir, op);
+    uint32_t op = draw_op(m, shape_can_change);
+    struct work *work = give_own_shape(m->ir, op);
     snprintf(m->what, sizeof m->what, "op %u (%s): wrong shape", op, kind_of(m->ir, op));
     switch (work->kind) {
     case WORK_ROPE:
@@ -426,7 +426,7 @@ static inline bool other_scalar(struct mutant *m, bool everywhere)
         return false;
     for (uint32_t o = 0; o < ir->op.count; o++)
         if (o == op || (everywhere && ir->op.kind[o] == kind && ir_work(ir, o)->p[i] == old)) {
-            own_shape(ir, o)->p[i] = value;
+            give_own_shape(ir, o)->p[i] = value;
             changed++;
         }
     snprintf(m->what, sizeof m->what, "op %u (%s): %s %" PRId64 " instead of %" PRId64 ", %u ops",
@@ -434,19 +434,19 @@ static inline bool other_scalar(struct mutant *m, bool everywhere)
     return !everywhere || changed > 1;
 }
 
-static inline bool wrong_scalar(struct mutant *m)
+static inline bool change_scalar(struct mutant *m)
 {
     return other_scalar(m, false);
 }
 
-static inline bool wrong_scalars(struct mutant *m)
+static inline bool change_scalars(struct mutant *m)
 {
     return other_scalar(m, true);
 }
 
 /* Scales all gradients, and in half of the draws the loss, by one factor, as if they were summed over a step instead of
  * averaged. */
-static inline bool wrong_scale(struct mutant *m)
+static inline bool scale_gradients(struct mutant *m)
 {
     struct ir *ir = m->ir;
     int64_t by = ir->global_batch > 1 ? ir->global_batch : 2;
@@ -456,7 +456,7 @@ static inline bool wrong_scale(struct mutant *m)
         int kind = ir->op.kind[op];
         if (kind == WORK_CROSS_ENTROPY_BACKWARD || kind == WORK_CROSS_ENTROPY_PARTIAL_BACKWARD ||
             (forward && (kind == WORK_CROSS_ENTROPY || kind == WORK_CROSS_ENTROPY_FINISH))) {
-            int64_t *count = &own_shape(ir, op)->cross_entropy.count; /* in all four kinds */
+            int64_t *count = &give_own_shape(ir, op)->cross_entropy.count; /* in all four kinds */
             *count = up ? *count * by : *count / by;
             if (*count == 0)
                 return false;
@@ -469,7 +469,7 @@ static inline bool wrong_scale(struct mutant *m)
 }
 
 /* A buffer, or in a quarter of the draws the schedule, has another dtype. */
-static inline bool wrong_type(struct mutant *m)
+static inline bool change_dtype(struct mutant *m)
 {
     struct ir *ir = m->ir;
     uint32_t b = draw_below(m, ir->buffer.count);
@@ -482,12 +482,12 @@ static inline bool wrong_type(struct mutant *m)
     else
         snprintf(m->what, sizeof m->what, "buffer %u of %s, not %s", b, dtype_name(*dtype),
                  dtype_name(old));
-    list_all(m); /* ops are written anew, which derives their dtypes from the buffers */
+    list_all_ops(m); /* ops are written anew, which derives their dtypes from the buffers */
     return *dtype != old;
 }
 
 /* An op has a wrong phase, region, layer, chunk, step or micro-batch. */
-static inline bool wrong_label(struct mutant *m)
+static inline bool change_label(struct mutant *m)
 {
     struct op_table *t = &m->ir->op;
     uint32_t op = draw_below(m, t->count), which = draw_below(m, 6);
@@ -503,7 +503,7 @@ static inline bool wrong_label(struct mutant *m)
 }
 
 /* Changes a binding: a buffer is bound to another kind, bundle, shard group or partial sum. */
-static inline bool wrong_binding(struct mutant *m)
+static inline bool change_binding(struct mutant *m)
 {
     struct ir *ir = m->ir;
     uint32_t begin = draw_below(m, ir->buffer.count), b = begin, i = 0;
@@ -539,7 +539,7 @@ static inline bool wrong_binding(struct mutant *m)
 
 /* Changes one number or the layout kind of the line 'tokens', so that the head describes another step than the
  * ops compute. */
-static inline bool wrong_head(struct mutant *m)
+static inline bool change_tokens_line(struct mutant *m)
 {
     struct ir *ir = m->ir;
     struct token_layout *layout = &ir->layout;
@@ -573,31 +573,31 @@ static inline bool wrong_head(struct mutant *m)
 static const struct {
     const char *name;
     mutation *make;
-    bool is_of_meaning; /* in half of its mutants waits, lifetimes and arena are computed anew */
+    bool changes_meaning; /* in half of its mutants waits, lifetimes and arena are computed anew */
 } mutations[] = {
-    {"dropped wait", drop_wait, false},
-    {"earlier wait", earlier_wait, false},
-    {"early free", early_free, false},
-    {"moved offset", moved_offset, false},
-    {"skipped sync", skipped_sync, false},
-    {"skipped op", skipped_op, true},
-    {"skipped reduction", skipped_reduction, true},
-    {"repeated op", repeated_op, true},
-    {"wrong order", wrong_order, true},
-    {"shifted view", shifted_view, true},
-    {"wrong buffer", wrong_buffer, true},
-    {"wrong mask", wrong_mask, true},
-    {"wrong group", wrong_group, true},
-    {"wrong peer", wrong_peer, true},
-    {"wrong reduction", wrong_reduction, true},
-    {"wrong shape", wrong_shape, true},
-    {"wrong scalar", wrong_scalar, true},
-    {"wrong scalars", wrong_scalars, true},
-    {"wrong scale", wrong_scale, true},
-    {"wrong type", wrong_type, true},
-    {"wrong label", wrong_label, true},
-    {"wrong binding", wrong_binding, true},
-    {"wrong head", wrong_head, true},
+    {"dropped wait", remove_wait, false},
+    {"earlier wait", wait_for_earlier_op, false},
+    {"early free", free_too_early, false},
+    {"moved offset", overlap_another_buffer, false},
+    {"skipped sync", skip_sync, false},
+    {"skipped op", skip_op, true},
+    {"skipped reduction", skip_reduction, true},
+    {"repeated op", repeat_op, true},
+    {"wrong order", move_op_earlier, true},
+    {"shifted view", shift_view, true},
+    {"wrong buffer", replace_buffer, true},
+    {"wrong mask", exchange_mask, true},
+    {"wrong group", exchange_group, true},
+    {"wrong peer", exchange_peer, true},
+    {"wrong reduction", exchange_reduction, true},
+    {"wrong shape", change_shape, true},
+    {"wrong scalar", change_scalar, true},
+    {"wrong scalars", change_scalars, true},
+    {"wrong scale", scale_gradients, true},
+    {"wrong type", change_dtype, true},
+    {"wrong label", change_label, true},
+    {"wrong binding", change_binding, true},
+    {"wrong head", change_tokens_line, true},
 };
 enum { MUTATIONS = ARRAY_LEN(mutations) };
 

@@ -31,7 +31,7 @@ struct bytes {
     uint64_t begin, end;
 };
 
-static inline int by_begin(const void *a, const void *b)
+static inline int compare_begins(const void *a, const void *b)
 {
     const struct bytes *x = a, *y = b;
     if (x->memory != y->memory)
@@ -57,7 +57,7 @@ static inline bool order_is_open(const struct ir *ir, uint32_t role)
             all[count++] = (struct bytes){op, ir->buffer.memory[b], k >= ir->op.read_count[op],
                                           begin, begin + view.count * size};
         }
-    qsort(all, count, sizeof *all, by_begin);
+    qsort(all, count, sizeof *all, compare_begins);
     for (size_t i = 0; i < count; i++)
         for (size_t j = i + 1;
              j < count && all[j].memory == all[i].memory && all[j].begin < all[i].end && !open;
@@ -149,7 +149,7 @@ static inline void judge_mutant(struct mutant_tally *tally, const char *name,
     if (list || !equivalent) {
         char label[256];
         printf("  %s: %s: %s%s; %s\n", equivalent ? "equivalent" : "SURVIVED", name, m->what,
-               m->renew ? ", made anew around it" : "",
+               m->is_derived_again ? ", made anew around it" : "",
                choices_label(choices, label, sizeof label));
     }
 }
@@ -161,7 +161,7 @@ enum { TOKENS_WITHOUT_KEYS = 2 };
 /* Returns random choices that are legal, of at most 4 ranks, and in mutation_dtype. */
 static inline struct choices draw_choices(struct check_random *random)
 {
-    struct factors factors = factors_all();
+    struct factors factors = factors_with_all_levels();
     struct choices choices;
     struct diag why = {0};
     struct matrix_row product;
@@ -170,7 +170,7 @@ static inline struct choices draw_choices(struct check_random *random)
     factors.levels[FACTOR_ACCUMULATION] = 2;
     do
         product = draw_product(&factors, random);
-    while (!product_legal(&product, &choices, &why) || choices.seq <= TOKENS_WITHOUT_KEYS);
+    while (!product_is_legal(&product, &choices, &why) || choices.seq <= TOKENS_WITHOUT_KEYS);
     diag_release(&why);
     struct request request = product_request(&product);
     request.global_batch = choices.global_batch;
@@ -180,8 +180,8 @@ static inline struct choices draw_choices(struct check_random *random)
 }
 
 /* Makes and judges one mutant of the kind. Returns false when none of 200 random schedules has a place for one. */
-static inline bool one_mutant(struct mutant_tally *tally, int kind, struct check_random *random,
-                              bool list)
+static inline bool make_and_judge_mutant(struct mutant_tally *tally, int kind,
+                                         struct check_random *random, bool list)
 {
     for (int draw = 0; draw < 200; draw++) {
         struct choices choices = draw_choices(random);
@@ -189,9 +189,10 @@ static inline bool one_mutant(struct mutant_tally *tally, int kind, struct check
         struct mutant m = {.ir = &ir, .random = random};
         bool made = step_build(&ir, &choices, NULL) == STATUS_OK && mutations[kind].make(&m);
         if (made) {
-            m.renew = mutations[kind].is_of_meaning && check_random_i64(random, 0, 1) == 1;
-            if (m.renew && m.list == NULL)
-                list_all(&m);
+            m.is_derived_again =
+                mutations[kind].changes_meaning && check_random_i64(random, 0, 1) == 1;
+            if (m.is_derived_again && m.list == NULL)
+                list_all_ops(&m);
             if (m.list != NULL)
                 write_mutant(&m, &anew);
             judge_mutant(tally, mutations[kind].name, &m, m.list != NULL ? &anew : &ir, &choices,
@@ -212,14 +213,14 @@ static inline void check_mutants(uint32_t count, uint64_t seed, bool list)
 {
     struct check_random random = {seed};
     struct mutant_tally tally[MUTATIONS] = {{0}}, all = {0};
-    bool possible[MUTATIONS];
+    bool is_possible[MUTATIONS];
     for (int k = 0; k < MUTATIONS; k++)
-        possible[k] = true;
+        is_possible[k] = true;
     for (uint32_t made = 0, i = 0; made < count && i < 4 * count; i++) {
         int kind = (int)(i % MUTATIONS);
-        if (possible[kind])
-            possible[kind] = one_mutant(&tally[kind], kind, &random, list);
-        made += possible[kind];
+        if (is_possible[kind])
+            is_possible[kind] = make_and_judge_mutant(&tally[kind], kind, &random, list);
+        made += is_possible[kind];
     }
     printf("\n  %-18s%6s%10s%10s%10s%12s%10s\n", "mutation", "made", "verifier", "check", "both",
            "equivalent", "survived");

@@ -99,7 +99,7 @@ static inline void trial_release(struct trial *t)
 }
 
 /* Returns a copy in double, on the heap. */
-static inline double *widen(const float *from, int64_t count)
+static inline double *copy_as_double(const float *from, int64_t count)
 {
     double *to = heap_alloc((size_t)count + 1, sizeof *to);
     for (int64_t i = 0; i < count; i++)
@@ -108,8 +108,8 @@ static inline double *widen(const float *from, int64_t count)
 }
 
 /* Checks that max |got - want| <= tolerance max(max |want|, 1e-3); infinities must be equal. */
-static inline bool near_all(const char *label, const float *got, const double *want, int64_t count,
-                            double tolerance)
+static inline bool check_all_near(const char *label, const float *got, const double *want,
+                                  int64_t count, double tolerance)
 {
     double largest = 1e-3, worst = 0;
     int64_t at = 0;
@@ -149,7 +149,7 @@ struct plain {
 };
 
 /* Runs the loop, and returns the weighted sum of its outputs. */
-static inline double plain_sum(const struct plain *p)
+static inline double weighted_sum_of_outputs(const struct plain *p)
 {
     double sum = 0;
     p->run(p->work, (const double *const *)p->in, p->out);
@@ -171,14 +171,14 @@ static inline void gradient_agrees(const char *label, struct plain *p, int k, co
     for (int64_t i = 0; i < count; i += step) {
         const double h = 1e-5, x = p->in[k][i];
         p->in[k][i] = x + h;
-        double above = plain_sum(p);
+        double above = weighted_sum_of_outputs(p);
         p->in[k][i] = x - h;
-        double below = plain_sum(p);
+        double below = weighted_sum_of_outputs(p);
         p->in[k][i] = x;
         picked[n] = got[i];
         want[n++] = (above - below) / (2 * h) + (before != NULL ? before[i] : 0);
     }
-    near_all(label, picked, want, n, tolerance);
+    check_all_near(label, picked, want, n, tolerance);
     free(picked);
     free(want);
 }
@@ -186,7 +186,7 @@ static inline void gradient_agrees(const char *label, struct plain *p, int k, co
 static inline void plain_input(struct plain *p, const float *data, int64_t count)
 {
     p->in_count[p->inputs] = count;
-    p->in[p->inputs++] = widen(data, count);
+    p->in[p->inputs++] = copy_as_double(data, count);
 }
 
 static inline void plain_output(struct plain *p, int64_t count, const double *weight)

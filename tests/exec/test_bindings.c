@@ -67,7 +67,8 @@ struct seen {
     int32_t value[8][64]; /* (rank, element) */
 };
 
-static enum status look_at_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status check_collected_buffer(void *user, const struct exec_buffer *buffer,
+                                          struct diag *diag)
 {
     struct seen *seen = user;
     char name[32];
@@ -86,7 +87,7 @@ static enum status fill_buffer(void *user, const struct exec_buffer *buffer, str
     return bindings_fill_buffer(filling, buffer, diag);
 }
 
-static void see(const char *text, struct seen *seen)
+static void record_seen_element(const char *text, struct seen *seen)
 {
     struct hand h;
     if (hand_load(&h, text)) {
@@ -96,7 +97,7 @@ static void see(const char *text, struct seen *seen)
         struct bindings b = {.ir = &h.ir, .tokens = tokens};
         CHECK_INT("check", bindings_check(&b, "hand.ir", &h.diag), STATUS_OK);
         filling = &b;
-        h.io = (struct exec_io){seen, fill_buffer, look_at_buffer, 0, UINT32_MAX, NULL};
+        h.io = (struct exec_io){seen, fill_buffer, check_collected_buffer, 0, UINT32_MAX, NULL};
         hand_expect("run", &h, STATUS_OK, "");
     }
     hand_release(&h);
@@ -117,22 +118,22 @@ static void see(const char *text, struct seen *seen)
 static void tokens_follow_the_layout(void)
 {
     struct seen seen = {.name = "tokens"};
-    see(ZIGZAG, &seen);
+    record_seen_element(ZIGZAG, &seen);
     static const int32_t first[] = {1000, 1001, 1008, 1009}, last[] = {1020, 1021, 1028, 1029};
     CHECK("rank 0", memcmp(seen.value[0], first, sizeof first) == 0);
     CHECK("rank 7", memcmp(seen.value[7], last, sizeof last) == 0);
 
     seen = (struct seen){.name = "labels"};
-    see(ZIGZAG, &seen);
+    record_seen_element(ZIGZAG, &seen);
     static const int32_t ends[] = {1007, -1, 1015, -1}; /* after tokens 6 and 7 */
     CHECK("the last label is ignored", memcmp(seen.value[1], ends, sizeof ends) == 0);
 
     seen = (struct seen){.name = "positions"};
-    see(ZIGZAG, &seen);
+    record_seen_element(ZIGZAG, &seen);
     CHECK("own", seen.value[1][0] == 6 && seen.value[1][1] == 7 && seen.value[2][0] == 2);
 
     seen = (struct seen){.name = "all_positions"};
-    see(ZIGZAG, &seen);
+    record_seen_element(ZIGZAG, &seen);
     static const int32_t gathered[] = {0, 1, 6, 7};
     CHECK("gathered, on both", memcmp(seen.value[0], gathered, sizeof gathered) == 0 &&
                                    memcmp(seen.value[1], gathered, sizeof gathered) == 0);
@@ -141,7 +142,8 @@ static void tokens_follow_the_layout(void)
 static void chunks_are_gathered_in_sequence(void)
 {
     struct seen seen = {.name = "all"};
-    see("longhaul schedule 1\nmesh hp=2\n"
+    record_seen_element(
+        "longhaul schedule 1\nmesh hp=2\n"
         "tokens layout=rank_ordinal cp=1 hp=2 chunks=2 seq=8 batch=1 micro_batch=1 dtype=f32\n"
         "group hp axes=hp\nstream compute compute\n"
         "buffer own hbm i32 [4] input bind=positions\n"

@@ -19,9 +19,9 @@ enum { SIZE = 5, ROUNDS = 50, BYTES = 70000 };
 /* A thread that acts as a process of a run. */
 struct process {
     struct bootstrap_place place;
-    uint32_t wrong; /* calls that failed and messages that were not as sent */
-    bool leaves;    /* process 2 ends without taking part, which the others must notice */
-    bool told;      /* this process noticed that process 2 has ended */
+    uint32_t wrong;   /* calls that failed and messages that were not as sent */
+    bool must_leave;  /* process 2 ends without taking part, which the others must notice */
+    bool has_noticed; /* this process noticed that process 2 has ended */
     pthread_t thread;
 };
 
@@ -57,14 +57,14 @@ static void *process_main(void *argument)
     if (b == NULL) {
         p->wrong++;
         fputs(diag.text, stderr);
-    } else if (!p->leaves) {
+    } else if (!p->must_leave) {
         for (uint32_t round = 0; round < ROUNDS; round++)
             exchange(p, b, round, &diag);
     } else if (p->place.rank != 2) { /* rank 2 ends without taking part */
         char all[SIZE], mine = 0;
         enum status first = bootstrap_all_gather(b, &mine, all, 1, &diag);
-        p->told = first == STATUS_SYSTEM && /* a second call fails as well */
-                  bootstrap_all_gather(b, &mine, all, 1, &diag) == first;
+        p->has_noticed = first == STATUS_SYSTEM && /* a second call fails as well */
+                         bootstrap_all_gather(b, &mine, all, 1, &diag) == first;
     }
     bootstrap_close(b);
     diag_release(&diag);
@@ -72,12 +72,12 @@ static void *process_main(void *argument)
 }
 
 /* Runs SIZE processes until all have ended. */
-static void run_processes(struct process *process, bool leaves)
+static void run_processes(struct process *process, bool must_leave)
 {
     uint16_t port = new_port();
     for (uint32_t i = SIZE; i-- > 0;) { /* rank 0 starts last */
         process[i] =
-            (struct process){.place = {i, SIZE, i, "127.0.0.1", port, 0}, .leaves = leaves};
+            (struct process){.place = {i, SIZE, i, "127.0.0.1", port, 0}, .must_leave = must_leave};
         pthread_create(&process[i].thread, NULL, process_main, &process[i]);
     }
     for (uint32_t i = 0; i < SIZE; i++)
@@ -97,7 +97,7 @@ static void a_process_that_goes_is_noticed(void)
     struct process process[SIZE];
     run_processes(process, true);
     for (uint32_t i = 0; i < SIZE; i++)
-        CHECK("the others are told", i == 2 || process[i].told);
+        CHECK("the others are told", i == 2 || process[i].has_noticed);
 }
 
 enum { VARIABLES = 6 };
@@ -344,7 +344,7 @@ static void *call(void *argument)
     return NULL;
 }
 
-static void call_all(struct caller *caller, size_t count)
+static void connect_all(struct caller *caller, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         pthread_create(&caller[i].thread, NULL, call, &caller[i]);
@@ -352,7 +352,7 @@ static void call_all(struct caller *caller, size_t count)
         pthread_join(caller[i].thread, NULL);
 }
 
-static void leave_all(struct caller *caller, size_t count)
+static void disconnect_all(struct caller *caller, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         bootstrap_close(caller[i].b);
@@ -382,7 +382,7 @@ static void the_store_of_an_agent_is_in_nobodys_way(void)
     unsetenv("MASTER_PORT");
     unsetenv("WORLD_SIZE");
     unsetenv("RANK");
-    call_all(caller, 2);
+    connect_all(caller, 2);
     for (size_t i = 0; i < 2; i++) {
         CHECK_TEXT("nothing is said", caller[i].diag.text ? caller[i].diag.text : "", "");
         if (CHECK("connected", caller[i].b != NULL)) {
@@ -390,7 +390,7 @@ static void the_store_of_an_agent_is_in_nobodys_way(void)
             CHECK_INT("processes of the machine", bootstrap_local_process_count(caller[i].b), 2);
         }
     }
-    leave_all(caller, 2);
+    disconnect_all(caller, 2);
     store_close(&store);
 }
 
@@ -406,7 +406,7 @@ static void another_program_on_the_port_is_named_on_both_sides(void)
                                    {.place = {1, 2, 1, "127.0.0.1", port, 0}, .timeout_s = 3}};
         if (!CHECK("the store has the port", store_open(&store, port, says[k])))
             return;
-        call_all(caller, 2);
+        connect_all(caller, 2);
         snprintf(first, sizeof first,
                  "bind: error: rank 0 of 2 cannot listen on port %d: another program has it, or "
                  "another run on this machine; LONGHAUL_PORT chooses another port, the same for "
@@ -419,7 +419,7 @@ static void another_program_on_the_port_is_named_on_both_sides(void)
                  port);
         CHECK_TEXT("rank 0", caller[0].diag.text ? caller[0].diag.text : "", first);
         CHECK_TEXT("rank 1", caller[1].diag.text ? caller[1].diag.text : "", second);
-        leave_all(caller, 2);
+        disconnect_all(caller, 2);
         store_close(&store);
     }
 }
@@ -447,13 +447,13 @@ static void processes_that_differ_are_refused_on_both_sides(void)
             {.place = {rows[i].rank, rows[i].size, 1, "127.0.0.1", port, 0},
              .request = rows[i].request,
              .timeout_s = 10}};
-        call_all(caller, 2);
+        connect_all(caller, 2);
         for (size_t k = 0; k < 2; k++) {
             CHECK("refused", caller[k].b == NULL);
             CHECK_TEXT(rows[i].label, caller[k].diag.text ? caller[k].diag.text : "",
                        rows[i].message);
         }
-        leave_all(caller, 2);
+        disconnect_all(caller, 2);
     }
 }
 
@@ -463,22 +463,22 @@ static void those_who_have_come_hear_who_has_not(void)
     char message[256];
     struct caller caller[2] = {{.place = {0, 4, 0, "127.0.0.1", port, 0}, .timeout_s = 1},
                                {.place = {2, 4, 1, "127.0.0.1", port, 0}, .timeout_s = 1}};
-    call_all(caller, 2);
+    connect_all(caller, 2);
     snprintf(message, sizeof message,
              "rank 0: error: of 4 processes not all have connected to port %d within 1 s; missing: "
              "rank 1, 3\n",
              port);
     for (size_t k = 0; k < 2; k++)
         CHECK_TEXT("missing", caller[k].diag.text ? caller[k].diag.text : "", message);
-    leave_all(caller, 2);
+    disconnect_all(caller, 2);
 }
 
 /* ---- progress ---- */
 
 /* Returns true once process `at` knows these numbers of ended ops and of busy processes, and the failed rank; gives up
  * after five seconds. */
-static bool comes_to_know(struct caller *at, uint64_t own, uint64_t ended, uint32_t busy,
-                          uint32_t failed)
+static bool hears_progress(struct caller *at, uint64_t own, uint64_t ended, uint32_t busy,
+                           uint32_t failed)
 {
     static const struct timespec nap = {0, 20000000};
     for (int tries = 0; tries < 250; tries++) {
@@ -497,22 +497,22 @@ static void progress_reaches_all_processes(void)
     uint16_t port = new_port();
     for (uint32_t i = 0; i < COUNT; i++)
         caller[i] = (struct caller){.place = {i, COUNT, i, "127.0.0.1", port, 0}, .timeout_s = 10};
-    call_all(caller, COUNT);
+    connect_all(caller, COUNT);
     bool all = true;
     for (uint32_t i = 0; i < COUNT; i++)
         all = all && CHECK("connected", caller[i].b != NULL);
     if (all) {
         for (uint32_t i = 0; i < COUNT; i++)
             (void)bootstrap_report_progress(caller[i].b, 10 * i, i == 2, false);
-        CHECK("rank 1 hears of rank 2", comes_to_know(&caller[1], 10, 30, 1, 0));
-        CHECK("rank 0 hears of rank 2", comes_to_know(&caller[0], 0, 30, 1, 0));
+        CHECK("rank 1 hears of rank 2", hears_progress(&caller[1], 10, 30, 1, 0));
+        CHECK("rank 0 hears of rank 2", hears_progress(&caller[0], 0, 30, 1, 0));
         (void)bootstrap_report_progress(caller[2].b, 25, false, true);
-        CHECK("a failure is known", comes_to_know(&caller[1], 10, 35, 0, 3));
+        CHECK("a failure is known", hears_progress(&caller[1], 10, 35, 0, 3));
         bootstrap_close(caller[2].b);
         caller[2].b = NULL;
-        CHECK("so is an end", comes_to_know(&caller[0], 0, 35, 0, 3));
+        CHECK("so is an end", hears_progress(&caller[0], 0, 35, 0, 3));
     }
-    leave_all(caller, COUNT);
+    disconnect_all(caller, COUNT);
 }
 
 /* The message says whether nobody listens at rank 0's address or the machine's name is unknown. */
@@ -523,7 +523,7 @@ static void a_rank_0_that_is_not_there_is_said(void)
     struct caller caller[2] = {
         {.place = {1, 2, 1, "127.0.0.1", port, 0}, .timeout_s = 0.3},
         {.place = {1, 2, 1, "no.such.machine.invalid", port, 0}, .timeout_s = 0.3}};
-    call_all(caller, 2);
+    connect_all(caller, 2);
     snprintf(message, sizeof message,
              "rank 0: error: rank 1 of 2 has not found it on 127.0.0.1:%d within 0.3 s (Connection "
              "refused): either it has not started, or it has ended, or MASTER_ADDR names another "
@@ -534,7 +534,7 @@ static void a_rank_0_that_is_not_there_is_said(void)
                           "'no.such.machine.invalid' (";
     CHECK("no such machine", caller[1].diag.text != NULL &&
                                  strncmp(caller[1].diag.text, unknown, strlen(unknown)) == 0);
-    leave_all(caller, 2);
+    disconnect_all(caller, 2);
 }
 
 /* A process that is stopped keeps its connections, and its last heartbeat may say that an op is running. */
@@ -545,26 +545,26 @@ static void a_process_that_is_stopped_is_noticed(void)
     uint16_t port = new_port();
     for (uint32_t i = 0; i < COUNT; i++)
         caller[i] = (struct caller){.place = {i, COUNT, i, "127.0.0.1", port, 0}, .timeout_s = 60};
-    call_all(caller, COUNT);
+    connect_all(caller, COUNT);
     bool all = true;
     for (uint32_t i = 0; i < COUNT; i++)
         all = all && CHECK("connected", caller[i].b != NULL);
     if (all) {
         char mine = 0, got[COUNT];
         (void)bootstrap_report_progress(caller[2].b, 0, true, false);
-        CHECK("rank 2 is at work", comes_to_know(&caller[1], 0, 0, 1, 0));
+        CHECK("rank 2 is at work", hears_progress(&caller[1], 0, 0, 1, 0));
         pthread_mutex_lock(&caller[0].b->lock);
         caller[0].b->limits = (struct silence_limits){.idle_after_s = 0.3, .silent_s = 1};
         pthread_mutex_unlock(&caller[0].b->lock);
         atomic_store(&caller[2].b->must_quit, true); /* its heartbeats stop */
-        CHECK("then it is not", comes_to_know(&caller[1], 0, 0, 0, 0));
+        CHECK("then it is not", hears_progress(&caller[1], 0, 0, 0, 0));
         CHECK_INT("nobody waits for it",
                   bootstrap_all_gather(caller[0].b, &mine, got, 1, &caller[0].diag), STATUS_SYSTEM);
         CHECK_TEXT("rank 0", caller[0].diag.text ? caller[0].diag.text : "",
                    "recv: error: rank 0 has not heard of rank 2 for 1 s: it, or its machine, is "
                    "stopped or cut off\n");
     }
-    leave_all(caller, COUNT);
+    disconnect_all(caller, COUNT);
 }
 
 static void a_process_that_leaves_waits_for_nobody(void)
@@ -573,7 +573,7 @@ static void a_process_that_leaves_waits_for_nobody(void)
     uint16_t port = new_port();
     for (uint32_t i = 0; i < 2; i++)
         caller[i] = (struct caller){.place = {i, 2, i, "127.0.0.1", port, 0}, .timeout_s = 600};
-    call_all(caller, 2);
+    connect_all(caller, 2);
     if (CHECK("connected", caller[0].b != NULL && caller[1].b != NULL)) {
         char mine = 0, got[2];
         double since_s = bootstrap_now_s();
@@ -582,7 +582,7 @@ static void a_process_that_leaves_waits_for_nobody(void)
                   STATUS_SYSTEM);
         CHECK("soon", bootstrap_now_s() - since_s < 30);
     }
-    leave_all(caller, 2);
+    disconnect_all(caller, 2);
 }
 
 static const struct check_case cases[] = {

@@ -4,14 +4,14 @@
 
 /* ---- attention in double, straight from its definition ---- */
 
-static bool sees(const struct work *work, int64_t i, int64_t j)
+static bool query_sees_key(const struct work *work, int64_t i, int64_t j)
 {
     if (work->attention.mask == MASK_FULL)
         return true;
-    bool sees = j <= i + work->attention.offset;
+    bool query_sees_key = j <= i + work->attention.offset;
     if (work->attention.mask == MASK_WINDOW)
-        sees = sees && j > i + work->attention.offset - work->attention.window;
-    return sees;
+        query_sees_key = query_sees_key && j > i + work->attention.offset - work->attention.window;
+    return query_sees_key;
 }
 
 /* Computes attention in double. in: Q (q, heads, dim), K, V (kv, kv_heads, dim); out: O (q, heads, dim), LSE
@@ -30,7 +30,7 @@ static void plain_attention(const struct work *work, const double *const *in, do
                 p[j] = 0;
                 for (int64_t d = 0; d < dim; d++)
                     p[j] += q[d] * in[1][(j * kv_heads + g) * dim + d];
-                p[j] = sees(work, i, j) ? p[j] / sqrt((double)dim) : -INFINITY;
+                p[j] = query_sees_key(work, i, j) ? p[j] / sqrt((double)dim) : -INFINITY;
                 top = fmax(top, p[j]);
             }
             for (int64_t j = 0; j < kv; j++)
@@ -96,9 +96,9 @@ static void forward_agrees_with_its_definition(void)
         plain_output(&p, r->q * r->heads, NULL);
         float *o = trial_write(&t, q), *lse = trial_write(&t, r->q * r->heads);
         CHECK(r->label, trial_run(&t) == NULL);
-        plain_sum(&p);
-        near_all(r->label, o, p.out[0], q, 1e-5);
-        near_all(r->label, lse, p.out[1], r->q * r->heads, 1e-6);
+        weighted_sum_of_outputs(&p);
+        check_all_near(r->label, o, p.out[0], q, 1e-5);
+        check_all_near(r->label, lse, p.out[1], r->q * r->heads, 1e-6);
         plain_release(&p);
         trial_release(&t);
     }
@@ -125,7 +125,7 @@ static void backward_agrees_with_differences(void)
         trial_run(&f);
         memcpy(trial_read(&b, q), o, (size_t)q * sizeof *o);
         memcpy(trial_read(&b, r->q * r->heads), lse, (size_t)(r->q * r->heads) * sizeof *lse);
-        double *weight = widen(trial_read(&b, q), q);
+        double *weight = copy_as_double(trial_read(&b, q), q);
         plain_output(&p, q, weight);
         plain_output(&p, r->q * r->heads, NULL);
         float *grad[3];
@@ -192,9 +192,9 @@ static void pieces_merge_into_the_whole(void)
             trial_run(&merge);
             trial_release(&part);
         }
-        double *want = widen(o, ALL), *want_lse = widen(lse, Q * HEADS);
-        near_all("merged output", out, want, ALL, 1e-5);
-        near_all("merged lse", sum, want_lse, Q * HEADS, 1e-6);
+        double *want = copy_as_double(o, ALL), *want_lse = copy_as_double(lse, Q * HEADS);
+        check_all_near("merged output", out, want, ALL, 1e-5);
+        check_all_near("merged lse", sum, want_lse, Q * HEADS, 1e-6);
         free(want);
         free(want_lse);
         trial_release(&merge);
@@ -247,9 +247,9 @@ static void pieces_share_the_gradient(void)
         }
         trial_release(&b);
     }
-    near_all("dq", whole_dq, dq, ALL, 1e-5);
-    near_all("dk", whole_dk, dk, KEYS, 1e-5);
-    near_all("dv", whole_dv, dv, KEYS, 1e-5);
+    check_all_near("dq", whole_dq, dq, ALL, 1e-5);
+    check_all_near("dk", whole_dk, dk, KEYS, 1e-5);
+    check_all_near("dv", whole_dv, dv, KEYS, 1e-5);
     trial_release(&f);
     trial_release(&source);
 }

@@ -33,7 +33,7 @@ static void tables_are_looked_up_and_added_to(void)
         want[i] = row >= 0 && row < VOCAB ? table[row * COLS + i % COLS] : 0;
     }
     trial_run(&f);
-    near_all("looked up", y, want, ROWS * COLS, 0);
+    check_all_near("looked up", y, want, ROWS * COLS, 0);
 
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         struct trial b = trial_new(work, &random);
@@ -51,7 +51,7 @@ static void tables_are_looked_up_and_added_to(void)
         }
         float *d_table = accumulate ? trial_in_place(&b, 2) : trial_write(&b, VOCAB * COLS);
         trial_run(&b);
-        near_all("added", d_table, sum, VOCAB * COLS, 1e-6);
+        check_all_near("added", d_table, sum, VOCAB * COLS, 1e-6);
         trial_release(&b);
     }
     trial_release(&f);
@@ -103,9 +103,9 @@ static void loss_and_gradient_agree(void)
     plain_output(&p, 1, &one);
     plain_output(&p, ROWS, NULL);
     CHECK("loss", trial_run(&f) == NULL);
-    plain_sum(&p);
+    weighted_sum_of_outputs(&p);
     CHECK_CLOSE("loss, added to what was there", *loss, 2.5 + p.out[0][0], 1e-6);
-    near_all("lse", lse, p.out[1], ROWS, 1e-6);
+    check_all_near("lse", lse, p.out[1], ROWS, 1e-6);
 
     for (int from_softmax = 0; from_softmax < 2; from_softmax++) {
         struct trial b = trial_new(loss_work, &random);
@@ -179,8 +179,8 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
     CHECK("finish", trial_run(&finish) == NULL);
     CHECK("whole", trial_run(&whole) == NULL);
     CHECK_CLOSE("loss", *loss, *(const float *)whole.call.write[0].data, 1e-6);
-    double *want = widen(lse, ROWS);
-    near_all("lse", finish_lse, want, ROWS, 1e-6);
+    double *want = copy_as_double(lse, ROWS);
+    check_all_near("lse", finish_lse, want, ROWS, 1e-6);
     free(want);
     for (int part = 0; part < 3; part++) { /* of ceil(VOCAB / 3) columns or one less */
         enum { WIDE = 4 };
@@ -200,7 +200,7 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
         const float *dx = trial_write(&t, ROWS * WIDE);
         t.call.part_index = part;
         CHECK("gradient of a part", trial_run(&t) == NULL);
-        near_all("gradient of a part", dx, d_part, ROWS * WIDE, 1e-6);
+        check_all_near("gradient of a part", dx, d_part, ROWS * WIDE, 1e-6);
         trial_release(&t);
     }
     trial_release(&back);

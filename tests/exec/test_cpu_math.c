@@ -37,15 +37,15 @@ static void products_agree_in_every_form(void)
             if (bias)
                 plain_input(&p, trial_read(&t, n), n);
             float *before = accumulate ? trial_read(&t, m * n) : NULL;
-            double *old = accumulate ? widen(before, m * n) : NULL;
+            double *old = accumulate ? copy_as_double(before, m * n) : NULL;
             float *y = accumulate && in_place ? trial_in_place(&t, t.call.read_count - 1)
                                               : trial_write(&t, m * n);
             plain_output(&p, m * n, NULL);
             CHECK("a product", trial_run(&t) == NULL);
-            plain_sum(&p);
+            weighted_sum_of_outputs(&p);
             for (int64_t i = 0; accumulate && i < m * n; i++)
                 p.out[0][i] += old[i];
-            near_all("a product", y, p.out[0], m * n, 1e-5);
+            check_all_near("a product", y, p.out[0], m * n, 1e-5);
             free(old);
             plain_release(&p);
             trial_release(&t);
@@ -106,12 +106,13 @@ static void norm_agrees(const char *label, bool layer, int64_t rows, int64_t col
     float *y = trial_write(&f, rows * cols), *s = trial_write(&f, stats);
     CHECK(label, trial_run(&f) == NULL);
 
-    double *weight = widen(trial_read(&b, rows * cols), rows * cols); /* the gradient of y */
+    double *weight =
+        copy_as_double(trial_read(&b, rows * cols), rows * cols); /* the gradient of y */
     plain_output(&p, rows * cols, weight);
     plain_output(&p, stats, NULL);
-    plain_sum(&p);
-    near_all(label, y, p.out[0], rows * cols, 1e-5);
-    near_all(label, s, p.out[1], stats, 1e-5);
+    weighted_sum_of_outputs(&p);
+    check_all_near(label, y, p.out[0], rows * cols, 1e-5);
+    check_all_near(label, s, p.out[1], stats, 1e-5);
 
     memcpy(trial_read(&b, rows * cols), f.call.read[0].data, (size_t)(rows * cols) * sizeof(float));
     memcpy(trial_read(&b, cols), f.call.read[1].data, (size_t)cols * sizeof(float));
@@ -157,7 +158,7 @@ static void columns_are_summed(void)
                 want[j] += x[i * 5 + j];
         }
         trial_run(&t);
-        near_all("column sums", y, want, 5, 1e-6);
+        check_all_near("column sums", y, want, 5, 1e-6);
         trial_release(&t);
     }
 }
@@ -184,7 +185,7 @@ static void columns_are_summed_by_expert(void)
             for (int j = 0; j < COLS; j++)
                 want[work_row_group_of(rows, GROUPS, r) * COLS + j] += x[r * COLS + j];
         trial_run(&t);
-        near_all("column sums of experts", y, want, GROUPS * COLS, 1e-6);
+        check_all_near("column sums of experts", y, want, GROUPS * COLS, 1e-6);
         trial_release(&t);
     }
 }
@@ -242,15 +243,15 @@ static void activations_agree(void)
             for (int64_t k = 0; k < in; k++)
                 x[k] *= i % FUNCTION_COUNT == FUNCTION_CLAMPED ? 12 : 6;
             trial_run(&f);
-            double *dy = widen(trial_read(&b, out), out);
+            double *dy = copy_as_double(trial_read(&b, out), out);
             memcpy(trial_read(&b, in), x, (size_t)in * sizeof *x);
             float *dx = trial_write(&b, in);
             trial_run(&b);
             struct plain p = {.run = gated ? plain_gated : plain_ungated, .work = &f.work};
             plain_input(&p, x, in);
             plain_output(&p, out, dy);
-            plain_sum(&p);
-            near_all(label, y, p.out[0], out, 1e-6);
+            weighted_sum_of_outputs(&p);
+            check_all_near(label, y, p.out[0], out, 1e-6);
             gradient_agrees(label, &p, 0, dx, NULL, 1e-5);
             free(dy);
             plain_release(&p);
@@ -269,14 +270,14 @@ static void elements_add_and_clear(void)
     for (int i = 0; i < 17; i++)
         want[i] = a[i] + b[i];
     trial_run(&add);
-    near_all("a sum", y, want, 17, 0);
+    check_all_near("a sum", y, want, 17, 0);
     trial_release(&add);
 
     struct trial clear = trial_new((struct work){.kind = WORK_FILL, .elements = {5}}, &random);
     const double zero[5] = {0};
     y = trial_write(&clear, 5);
     trial_run(&clear);
-    near_all("zeros", y, zero, 5, 0);
+    check_all_near("zeros", y, zero, 5, 0);
     trial_release(&clear);
 }
 
@@ -377,14 +378,14 @@ static void rotation_turns_pairs_and_back(void)
                 want[low] = x[low] * cos(angle) - x[high] * sin(angle);
                 want[high] = x[high] * cos(angle) + x[low] * sin(angle);
             }
-    near_all("turned", y, want, ROWS * STRIDE, 1e-6);
+    check_all_near("turned", y, want, ROWS * STRIDE, 1e-6);
 
     back.work.kind = WORK_ROPE_BACKWARD;
     memcpy(trial_read(&back, ROWS * STRIDE), y, sizeof(float) * ROWS * STRIDE);
     memcpy(trial_index(&back, ROWS, 0, 1), position, ROWS * sizeof *position);
     float *z = trial_in_place(&back, 0);
     trial_run(&back);
-    near_all("turned back, in place", z, original, ROWS * STRIDE, 1e-6);
+    check_all_near("turned back, in place", z, original, ROWS * STRIDE, 1e-6);
     trial_release(&t);
     trial_release(&back);
 }
@@ -411,7 +412,7 @@ static void rotation_turns_the_last_columns(void)
             want[low] = x[low] * cos(angle) - x[high] * sin(angle);
             want[high] = x[high] * cos(angle) + x[low] * sin(angle);
         }
-    near_all("the last columns", y, want, ROWS * HEADS * DIM, 1e-6);
+    check_all_near("the last columns", y, want, ROWS * HEADS * DIM, 1e-6);
     trial_release(&t);
 }
 
@@ -435,8 +436,8 @@ static void latent_keys_are_shared_and_summed(void)
         for (int j = 0; j < VDIM; j++)
             want_v[i * VDIM + j] = up[i * UP + PLAIN + j];
     }
-    near_all("k", k, want_k, ROWS * HEADS * DIM, 0);
-    near_all("v", v, want_v, ROWS * HEADS * VDIM, 0);
+    check_all_near("k", k, want_k, ROWS * HEADS * DIM, 0);
+    check_all_near("v", v, want_v, ROWS * HEADS * VDIM, 0);
     trial_release(&t);
 
     work.kind = WORK_LATENT_KEYS_BACKWARD;
@@ -453,8 +454,8 @@ static void latent_keys_are_shared_and_summed(void)
         for (int j = 0; j < ROTATED; j++)
             want_shared[i / HEADS * ROTATED + j] += dk[i * DIM + PLAIN + j];
     }
-    near_all("d up", d_up, want_up, ROWS * HEADS * UP, 0);
-    near_all("d shared", d_shared, want_shared, ROWS * ROTATED, 1e-6);
+    check_all_near("d up", d_up, want_up, ROWS * HEADS * UP, 0);
+    check_all_near("d shared", d_shared, want_shared, ROWS * ROTATED, 1e-6);
     trial_release(&back);
 }
 
@@ -522,7 +523,7 @@ static void heads_are_copied_and_copies_summed(void)
     for (int i = 0; i < ONE * COPIES; i++)
         want[i / (DIM * COPIES) * DIM + i % DIM] += z[i];
     trial_run(&reduce);
-    near_all("summed", sum, want, ONE, 1e-6);
+    check_all_near("summed", sum, want, ONE, 1e-6);
     trial_release(&expand);
     trial_release(&reduce);
 }

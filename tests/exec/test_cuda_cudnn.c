@@ -90,7 +90,7 @@ static bool describe(size_t device)
 }
 
 /* Returns the bytes that a plan of the backward needs besides its operands (docs/execution.md). */
-static double scratch_wanted(const struct fused_shape *s, int sm)
+static double scratch_size_wanted(const struct fused_shape *s, int sm)
 {
     if (s->documents > 0) {
         double all_q = (double)s->heads * (double)s->all_q,
@@ -119,7 +119,7 @@ static void check_shape(size_t device, size_t row, bool backward)
     /* documents are not given to cuDNN on sm_80, which needs other scratch for them (exec/cuda/attention.c) */
     if (taken && backward && (shape.documents == 0 || devices[device].sm == 90)) {
         double scratch = (double)fused_scratch_bytes(fused);
-        CHECK_CLOSE(label, scratch, scratch_wanted(&shape, devices[device].sm), 1e-3);
+        CHECK_CLOSE(label, scratch, scratch_size_wanted(&shape, devices[device].sm), 1e-3);
     }
     fused_free(fused);
 }

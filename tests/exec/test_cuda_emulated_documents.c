@@ -28,7 +28,7 @@ static const struct transformer narrow_values = {.name = "narrow-values",
 /* With --attention-by fused the backend computes attention by fused kernels or refuses it. They take whole documents,
  * which a rank has alone or with ranks that share a sequence by heads, but not with ranks of a ring. */
 static const struct {
-    struct document_use use;
+    struct document_configuration use;
     const struct transformer *model;
     const char *refusal; /* NULL: it is computed */
 } fused_uses[] = {
@@ -116,7 +116,7 @@ static enum status fill_ones(void *user, const struct exec_buffer *buffer, struc
 }
 
 /* Checks that the first row of o, the only one that sees keys, is 1, and that the others are 0. Skips other buffers. */
-static enum status look_at_rows(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status check_rows_of_o(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)diag;
     if (strcmp(buffer->ir->bundle[buffer->binding->bundle].name, "o") != 0)
@@ -144,7 +144,7 @@ static void rows_that_see_no_document_are_cleared(void)
     struct hand h;
     uint32_t looked = 0;
     if (hand_load(&h, text)) {
-        h.io = (struct exec_io){&looked, fill_ones, look_at_rows, 0, UINT32_MAX, NULL};
+        h.io = (struct exec_io){&looked, fill_ones, check_rows_of_o, 0, UINT32_MAX, NULL};
         h.options.attention = EXEC_ATTENTION_FUSED;
         CHECK_INT("run", hand_run(&h), STATUS_OK);
         CHECK_TEXT("without a message", h.diag.text ? h.diag.text : "", "");

@@ -46,15 +46,15 @@ static void devices_draw_what_processors_draw(void)
 }
 
 /* Calls of fill() for buffers of `rank`, the process's own, and of other ranks. */
-struct fills {
+struct fill_counts {
     uint32_t own, others, rank;
 };
 
 static enum status fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
-    struct fills *fills = user;
+    struct fill_counts *fill_counts = user;
     (void)diag;
-    *(buffer->rank == fills->rank ? &fills->own : &fills->others) += 1;
+    *(buffer->rank == fill_counts->rank ? &fill_counts->own : &fill_counts->others) += 1;
     return STATUS_OK;
 }
 
@@ -70,7 +70,7 @@ static int process(uint32_t rank, int port)
         "buffer labels hbm i32 [4] input bind=labels\n"
         "buffer a0 hbm f32 [4] activation persistent\n"
         "op 0 fill compute count=4 writes a0\n";
-    struct fills fills = {.rank = rank};
+    struct fill_counts fill_counts = {.rank = rank};
     struct hand h;
     char words[16];
     snprintf(words, sizeof words, "%u", rank);
@@ -84,13 +84,13 @@ static int process(uint32_t rank, int port)
     h.options.back_to_back = true;
     h.options.measured_steps = 3;
     h.options.stall_limit_s = 60;
-    h.io = (struct exec_io){.user = &fills, .fill = fill_buffer};
+    h.io = (struct exec_io){.user = &fill_counts, .fill = fill_buffer};
     if (hand_run(&h) != STATUS_OK) {
         fputs(h.diag.text, stderr);
         return 2;
     }
     hand_release(&h);
-    return fills.own == 2 && fills.others == 0 ? 0 : 3;
+    return fill_counts.own == 2 && fill_counts.others == 0 ? 0 : 3;
 }
 
 static void a_process_fills_its_own_buffers(void)

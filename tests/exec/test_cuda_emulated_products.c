@@ -175,7 +175,7 @@ static enum status fill_factors(void *user, const struct exec_buffer *buffer, st
 }
 
 /* Checks y, the only buffer of STEP_M x STEP_N elements. */
-static enum status look_at_product(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status check_product(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)diag;
     if (buffer->element_count != STEP_M * STEP_N)
@@ -233,7 +233,7 @@ static void products_of_8_bits_run_or_are_refused(void)
         snprintf(schedule, sizeof schedule, text, rows[i].x_scales, rows[i].w_scales, rows[i].of_x,
                  rows[i].of_w, rows[i].of_product);
         if (hand_load(&h, schedule)) {
-            h.io = (struct exec_io){&looked, fill_factors, look_at_product, 0, UINT32_MAX, NULL};
+            h.io = (struct exec_io){&looked, fill_factors, check_product, 0, UINT32_MAX, NULL};
             CHECK_INT(rows[i].of_product, hand_run(&h), STATUS_OK);
             CHECK_TEXT(rows[i].of_product, h.diag.text ? h.diag.text : "", "");
             CHECK_INT(rows[i].of_product, looked, 1);

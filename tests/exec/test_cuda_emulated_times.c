@@ -41,12 +41,12 @@ static const struct {
 } rows[] = {
     /* label, ops, rows, wrong, message */
     {"all come", "7 of 7", WORKED, {0}, ""},
-    {"a launch without a record", "6 of 7", WORKED - 1, {.loses = 1}, ""},
-    {"a record without times", "6 of 7", WORKED - 1, {.timeless = 1}, ""},
+    {"a launch without a record", "6 of 7", WORKED - 1, {.uncounted_lost_records = 1}, ""},
+    {"a record without times", "6 of 7", WORKED - 1, {.untimed_records = 1}, ""},
     {"no record of any op",
      NULL,
      0,
-     {.loses = LAUNCHED},
+     {.uncounted_lost_records = LAUNCHED},
      "hand.ir: error: the step cannot be timed: CUPTI recorded none of its 7 ops; events can time "
      "it (without --cupti)\n"},
     {"records that found no room",
@@ -58,13 +58,13 @@ static const struct {
     {"a flush that fails",
      NULL,
      0,
-     {.flush_fails = 1},
+     {.does_flush_fail = 1},
      "hand.ir: error: the step cannot be timed: cuptiActivityFlushAll: the words of the emulated "
      "library; events can time it (without --cupti)\n"},
     {"a buffer that is torn",
      NULL,
      0,
-     {.tears = 1},
+     {.tears_last_record = 1},
      "hand.ir: error: the step cannot be timed: cuptiActivityGetNextRecord: the words of the "
      "emulated library; events can time it (without --cupti)\n"},
 };
@@ -139,7 +139,8 @@ static void records_of_another_run_are_forgotten(void)
         exec_result_release(&h.result);
         h.options.records_trace = true;
         h.options.measured_steps = 3;
-        emulator_cupti.loses = LAUNCHED + 1; /* the untimed run's, and one of the first step */
+        emulator_cupti.uncounted_lost_records =
+            LAUNCHED + 1; /* the untimed run's, and one of the first step */
         CHECK_INT("timed", hand_run(&h), STATUS_OK);
         CHECK_TEXT("no message", h.diag.text ? h.diag.text : "", "");
         const char *ops = trace_get_key(&h.result.trace, "cupti_ops");
@@ -182,7 +183,8 @@ static const struct {
 
 /* Counts the bound buffers that are read back. A separate call copies each of them, and the test makes one of these
  * calls fail. */
-static enum status look_at_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status check_collected_buffer(void *user, const struct exec_buffer *buffer,
+                                          struct diag *diag)
 {
     (void)buffer;
     (void)diag;
@@ -200,7 +202,7 @@ static void what_cannot_be_read_back_is_no_result(void)
         int looks = 0;
         if (hand_load(&h, bound)) {
             h.io = (struct exec_io){
-                .user = &looks, .read = look_at_buffer, .read_after_last_step = UINT32_MAX};
+                .user = &looks, .read = check_collected_buffer, .read_after_last_step = UINT32_MAX};
             emulator_fails = "cudaMemcpy";
             emulator_fails_after = after;
             enum status wanted = after < RANKS ? STATUS_NO : STATUS_OK;

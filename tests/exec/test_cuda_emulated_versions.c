@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool opens(enum nvidia_library library, struct diag *diag)
+static bool library_opens(enum nvidia_library library, struct diag *diag)
 {
     int count;
     switch (library) {
@@ -69,7 +69,7 @@ static void check_version(const struct version_rule *rule, int version)
     if (library == NVIDIA_DRIVER)
         emulator_devices = wanted != NULL ? -1 : 1; /* the runtime finds the old driver as well */
     version_print(library, version, printed, sizeof printed);
-    CHECK_INT(printed, opens(library, &diag), wanted == NULL);
+    CHECK_INT(printed, library_opens(library, &diag), wanted == NULL);
     if (wanted != NULL) {
         CHECK(printed, strstr(diag.text, version_library_name(library)) == diag.text);
         CHECK(printed, strstr(diag.text, printed) != NULL);
@@ -107,7 +107,8 @@ static void wrong_versions_are_refused(void)
 
 #ifdef HAVE_CUDNN
 /* Checks whether cuDNN or tiles compute the attention, and the reason given for tiles. */
-static void check_way(const char *label, int version, struct work work, const char *wanted)
+static void check_implementation(const char *label, int version, struct work work,
+                                 const char *wanted)
 {
     static float memory[1024];
     struct diag diag = {0};
@@ -140,20 +141,21 @@ static void cudnn_is_asked_for_what_it_does_right(void)
     backward.kind = whole.kind = one.kind = WORK_ATTENTION_BACKWARD;
     whole.attention.kv = whole.attention.q = 256;
     one.attention.kv = one.attention.q = 1;
-    check_way("9.15.0, forward", 91500, forward, "cudnn");
-    check_way(
+    check_implementation("9.15.0, forward", 91500, forward, "cudnn");
+    check_implementation(
         "9.15.0, backward of 96 keys", 91500, backward,
         "tiles (op 7: touches memory that is not its own in attention's backward when the keys "
         "are no multiple of 128)");
-    check_way("9.15.0, backward of 256 keys", 91500, whole, "cudnn");
-    check_way("9.15.1, backward of 96 keys", 91501, backward, "cudnn");
-    check_way("one query and one key", 91900, one,
-              "tiles (op 7: cuDNN has no backward of one query and one key)");
-    check_way("9.5.1", 90501, forward,
-              "tiles (cuDNN: version 9.5.1 cannot be used: it adds attention's dQ to whatever is "
-              "in its workspace "
-              "(github.com/NVIDIA/cudnn-frontend, include/cudnn_frontend/node/"
-              "scaled_dot_product_flash_attention.h); use 9.10.2 or later)");
+    check_implementation("9.15.0, backward of 256 keys", 91500, whole, "cudnn");
+    check_implementation("9.15.1, backward of 96 keys", 91501, backward, "cudnn");
+    check_implementation("one query and one key", 91900, one,
+                         "tiles (op 7: cuDNN has no backward of one query and one key)");
+    check_implementation(
+        "9.5.1", 90501, forward,
+        "tiles (cuDNN: version 9.5.1 cannot be used: it adds attention's dQ to whatever is "
+        "in its workspace "
+        "(github.com/NVIDIA/cudnn-frontend, include/cudnn_frontend/node/"
+        "scaled_dot_product_flash_attention.h); use 9.10.2 or later)");
 }
 #endif
 

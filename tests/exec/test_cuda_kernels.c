@@ -135,7 +135,7 @@ static struct work draw_work(enum work_kind kind)
 }
 
 /* Adapts the operands of kinds that allow other numbers or sizes of operands. */
-static void adapt(const struct work *work, struct bench_operands *o)
+static void adapt_operands(const struct work *work, struct bench_operands *o)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_CROSS_ENTROPY_FINISH:
@@ -218,7 +218,7 @@ static struct buffer copy_of(const struct buffer *b)
     return copy;
 }
 
-static bool guard_holds(const struct buffer *b)
+static bool guard_is_intact(const struct buffer *b)
 {
     const char *end = (char *)b->operand.data +
                       (size_t)b->operand.element_count * dtype_bytes((enum dtype)b->operand.dtype);
@@ -403,7 +403,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
         end += snprintf(end, 24, " %s=%" PRId64, work_kind_info(kind)->param[i].name, work.p[i]);
     if (!CHECK(label, bench_list_operands(&work, dtype, &o)))
         return;
-    adapt(&work, &o);
+    adapt_operands(&work, &o);
 
     struct device_side cpu = {0}, cuda = {0};
     for (uint32_t k = 0; k < o.write_count; k++)
@@ -451,7 +451,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
         double d = difference(&cuda.write[k], &cpu.write[k]);
         if (!CHECK(label, d <= tolerance((enum dtype)o.write[k].dtype)))
             printf("  write %" PRIu32 " differs by %g of its largest\n", k, d);
-        CHECK(label, guard_holds(&cuda.write[k]));
+        CHECK(label, guard_is_intact(&cuda.write[k]));
         free(cpu.write[k].base);
         free(cuda.write[k].base);
     }

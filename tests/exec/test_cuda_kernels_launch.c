@@ -48,7 +48,8 @@ static void limits_of_a_launch_are_those_of_a_device(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         CHECK_INT(rows[i].label,
-                  emulator_refuses(rows[i].kernel, rows[i].blocks, rows[i].threads, rows[i].shared),
+                  emulator_refuses_launch(rows[i].kernel, rows[i].blocks, rows[i].threads,
+                                          rows[i].shared),
                   rows[i].error);
 }
 
@@ -56,11 +57,11 @@ static void more_shared_memory_must_be_asked_for(void)
 {
     static const unsigned one[3] = {1, 1, 1};
     const char *kernel = "norm_kernel";
-    CHECK_INT("not asked for", emulator_refuses(kernel, one, 512, 60000), INVALID_VALUE);
+    CHECK_INT("not asked for", emulator_refuses_launch(kernel, one, 512, 60000), INVALID_VALUE);
     CHECK_INT("more than there is", emulator_allow_shared(kernel, 99 << 10), INVALID_VALUE);
     CHECK_INT("ask", emulator_allow_shared(kernel, 60000), 0);
-    CHECK_INT("asked for", emulator_refuses(kernel, one, 512, 60000), 0);
-    CHECK_INT("more than that", emulator_refuses(kernel, one, 512, 60001), INVALID_VALUE);
+    CHECK_INT("asked for", emulator_refuses_launch(kernel, one, 512, 60000), 0);
+    CHECK_INT("more than that", emulator_refuses_launch(kernel, one, 512, 60001), INVALID_VALUE);
 }
 
 /* True if the copy ends without a fault. It runs in a child process, since an unaligned address ends the

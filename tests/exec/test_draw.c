@@ -157,35 +157,38 @@ struct seen {
     uint64_t count[64];
 };
 
-struct look {
+struct block_check {
     const struct exec_buffer *buffer;
     struct seen *seen;
 };
 
-static void look_at_block(void *context, const struct bindings_block *b)
+static void check_drawn_block(void *context, const struct bindings_block *b)
 {
-    struct look *look = context;
-    const struct tensor *tensor = &look->buffer->ir->tensor[b->tensor];
+    struct block_check *block_check = context;
+    const struct tensor *tensor = &block_check->buffer->ir->tensor[b->tensor];
     bool norm = reference_is_norm(tensor->name), bias = reference_is_bias(tensor->name);
     for (uint64_t i = 0; i < b->rows * b->cols; i++) {
-        double x =
-            number_get(look->buffer->data, (enum dtype)look->buffer->dtype, b->buffer_offset + i);
-        look->seen->wrong += !look->seen->flat && ((norm && x != 1) || (bias && x != 0));
-        look->seen->squares[b->tensor % 64] +=
-            x * x * (look->seen->flat ? 1 / (TRAINING_FLAT * TRAINING_FLAT) : (double)tensor->cols);
-        look->seen->count[b->tensor % 64]++;
+        double x = number_get(block_check->buffer->data, (enum dtype)block_check->buffer->dtype,
+                              b->buffer_offset + i);
+        block_check->seen->wrong +=
+            !block_check->seen->flat && ((norm && x != 1) || (bias && x != 0));
+        block_check->seen->squares[b->tensor % 64] +=
+            x * x *
+            (block_check->seen->flat ? 1 / (TRAINING_FLAT * TRAINING_FLAT) : (double)tensor->cols);
+        block_check->seen->count[b->tensor % 64]++;
     }
 }
 
-static enum status look_at_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status check_collected_buffer(void *user, const struct exec_buffer *buffer,
+                                          struct diag *diag)
 {
-    struct look at = {buffer, user};
+    struct block_check at = {buffer, user};
     (void)diag;
-    bindings_for_each_block(buffer, look_at_block, &at);
+    bindings_for_each_block(buffer, check_drawn_block, &at);
     return STATUS_OK;
 }
 
-struct both {
+struct both_trainings {
     struct training *training;
     struct seen *seen;
 };
@@ -193,12 +196,12 @@ struct both {
 static bool draw(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
                  void *context)
 {
-    return training_draw_buffer(((struct both *)user)->training, buffer, block, context);
+    return training_draw_buffer(((struct both_trainings *)user)->training, buffer, block, context);
 }
 
-static enum status read_both(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status read_and_compare(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
-    return look_at_buffer(((struct both *)user)->seen, buffer, diag);
+    return check_collected_buffer(((struct both_trainings *)user)->seen, buffer, diag);
 }
 
 static void weights_are_those_with_which_models_begin(void)
@@ -208,10 +211,10 @@ static void weights_are_those_with_which_models_begin(void)
         struct run run;
         struct seen seen = {.flat = n % 2 == 1};
         struct exec_result result = {0};
-        struct both both = {&run.training, &seen};
-        const struct exec_io io = {.user = &both,
+        struct both_trainings both_trainings = {&run.training, &seen};
+        const struct exec_io io = {.user = &both_trainings,
                                    .draw = draw,
-                                   .read = read_both,
+                                   .read = read_and_compare,
                                    .read_after_last_step = 1u << BINDING_PARAM};
         /* a rate of 0 leaves the parameters as they are */
         const struct exec_options options = {

@@ -25,7 +25,7 @@ static bool turn(struct choices *choices, const struct matrix_row *product,
         struct matrix_row row = draw_product(factors, random);
         memcpy(&row.level[FACTOR_STRATEGY], &product->level[FACTOR_STRATEGY],
                FACTOR_SHARD - FACTOR_STRATEGY);
-        legal = product_legal(&row, choices, &why);
+        legal = product_is_legal(&row, choices, &why);
     }
     diag_release(&why);
     return legal;
@@ -41,7 +41,8 @@ static bool has_level(int factor, uint32_t value)
 
 /* True if hp or cp was left open and the value that it was given is one of the factor's other levels: then the
  * product with that level covers this one. */
-static bool named_elsewhere(const struct matrix_row *product, const struct choices *choices)
+static bool is_covered_by_other_product(const struct matrix_row *product,
+                                        const struct choices *choices)
 {
     return (product->level[FACTOR_HP] == 0 && has_level(FACTOR_HP, choices->hp)) ||
            (product->level[FACTOR_CP] == 0 && has_level(FACTOR_CP, choices->cp));
@@ -49,7 +50,7 @@ static bool named_elsewhere(const struct matrix_row *product, const struct choic
 
 static void every_product_of_choices_computes_the_reference(void)
 {
-    const struct factors factors = factors_all();
+    const struct factors factors = factors_with_all_levels();
     struct check_random random = check_random_make();
     struct matrix_row product = {{0}};
     size_t exact = 0, refused = 0;
@@ -57,7 +58,7 @@ static void every_product_of_choices_computes_the_reference(void)
         struct choices choices;
         if (!turn(&choices, &product, &factors, &random))
             refused++;
-        else if (!named_elsewhere(&product, &choices))
+        else if (!is_covered_by_other_product(&product, &choices))
             exact += check_choices(&choices, exact % 4 == 0);
     } while (next_product(&product, &factors));
     printf("%zu products are exact, %zu are not legal\n", exact, refused);

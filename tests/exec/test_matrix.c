@@ -84,7 +84,7 @@ static struct request draw_request(struct check_random *random, const struct tra
 }
 
 /* Sets the global batch to one to three times its default. Returns false if the request is refused. */
-static bool settle(struct request *r, struct check_random *random)
+static bool draw_global_batch(struct request *r, struct check_random *random)
 {
     struct choices c;
     if (resolve_choices(&c, r, NULL, NULL) != STATUS_OK)
@@ -106,7 +106,7 @@ static void products_compute_what_the_reference_computes(void)
         struct request request = draw_request(&random, &model);
         struct executed_step step;
         char label[200];
-        if (!settle(&request, &random))
+        if (!draw_global_batch(&request, &random))
             continue;
         snprintf(label, sizeof label,
                  "%" PRId64

@@ -10,11 +10,11 @@
 
 #include <string.h>
 
-static const struct microbench_options brief = {
+static const struct microbench_options brief_options = {
     .round_s = 1e-4, .most_rounds = 1, .operand_set_bytes = 1, .dtype = DTYPE_F32};
 
 /* Returns a work of a kind with small sizes. */
-static struct work smallest(enum work_kind kind)
+static struct work small_work_of_kind(enum work_kind kind)
 {
     const struct work_kind_info *info = work_kind_info(kind);
     struct work work = {.kind = (uint8_t)kind};
@@ -40,7 +40,7 @@ static struct work smallest(enum work_kind kind)
 
 /* True if a kind can be timed by itself. An opaque op is never executed, a send, receive or barrier needs another
  * rank's op, and the rows that context ranks send each other follow from the sequences of a schedule. */
-static bool is_alone(enum work_kind kind)
+static bool can_be_timed_alone(enum work_kind kind)
 {
     const struct work work = {.kind = (uint8_t)kind};
     struct row_use use;
@@ -56,12 +56,12 @@ static void every_kind_can_be_timed(void)
             .point_role = kind == WORK_HOST_SYNC ? POINT_ISSUE : POINT_WORK,
             .attention_impl =
                 kind <= WORK_MERGE && kind != WORK_MATMUL ? ATTENTION_CPU : POINT_NO_IMPL,
-            .work = smallest((enum work_kind)kind),
+            .work = small_work_of_kind((enum work_kind)kind),
         };
         struct point point;
         struct diag diag = {0};
-        enum status status = microbench_run(&wanted, &brief, &point, &diag);
-        if (!is_alone((enum work_kind)kind)) {
+        enum status status = microbench_run(&wanted, &brief_options, &point, &diag);
+        if (!can_be_timed_alone((enum work_kind)kind)) {
             CHECK_INT(name, status, STATUS_BAD_INPUT);
             diag_release(&diag);
             continue;
@@ -131,7 +131,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
         CHECK("a tile of attention as small as rings over short sequences have", small_tile);
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
             CHECK(work_kind_info((enum work_kind)kind)->name,
-                  there[kind] || !is_alone((enum work_kind)kind) ||
+                  there[kind] || !can_be_timed_alone((enum work_kind)kind) ||
                       kind == WORK_CROSS_ENTROPY_FINISH || kind == WORK_ROW_DOT);
         for (int i = 0; i <= POINT_HOST; i++) /* others are of a GPU, or of recorded steps */
             CHECK(point_role_name((enum point_role)i), role[i]);
@@ -171,11 +171,11 @@ static void work_is_timed_in_company(void)
         for (int wrong = 0; wrong < 2; wrong++) {
             enum work_kind kind = wrong ? company[i].not : company[i].kind;
             const struct microbench_case wanted = {(uint8_t)company[i].role, POINT_NO_IMPL,
-                                                   smallest(kind)};
+                                                   small_work_of_kind(kind)};
             const char *label = point_role_name(company[i].role);
             struct point point = {.role = POINT_ROLE_COUNT};
             struct diag diag = {0};
-            enum status status = microbench_run(&wanted, &brief, &point, &diag);
+            enum status status = microbench_run(&wanted, &brief_options, &point, &diag);
             CHECK_INT(label, status, wrong ? STATUS_BAD_INPUT : STATUS_OK);
             CHECK_INT(label, point.role, wrong ? POINT_ROLE_COUNT : company[i].role);
             CHECK(label, wrong || (point.p10_s > 0 && point.p10_s <= point.median_s &&
@@ -188,13 +188,13 @@ static void work_is_timed_in_company(void)
 /* A link that is slower than the machine takes at least the requested time, since a sleep never ends early. */
 static void emulated_links_take_their_time(void)
 {
-    struct microbench_options options = brief;
+    struct microbench_options options = brief_options;
     options.copy_link = options.message_link =
         (struct exec_link){.bytes_per_s = 100e6, .latency_s = 1e-3};
     static const enum work_kind kinds[] = {WORK_H2D, WORK_D2H, WORK_SHIFT};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         struct microbench_case wanted = {.attention_impl = POINT_NO_IMPL,
-                                         .work = smallest(kinds[i])};
+                                         .work = small_work_of_kind(kinds[i])};
         struct point point;
         if (kinds[i] == WORK_SHIFT)
             wanted.work.p2p.bytes = 100000;
@@ -238,7 +238,7 @@ static void what_cannot_be_timed_is_refused(void)
          "abacus"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct microbench_options options = brief;
+        struct microbench_options options = brief_options;
         struct point point;
         struct diag diag = {0};
         options.backend = rows[i].backend;
@@ -287,7 +287,7 @@ static void the_whole_set_begins_with_the_quick_one(void)
 }
 
 /* Returns the seconds of a transfer between two ranks that share a node (docs/measuring.md, "Links"). */
-static double link_s(const struct microbench_case *wanted)
+static double modelled_transfer_s(const struct microbench_case *wanted)
 {
     const struct work *work = &wanted->work;
     bool half = work->kind == WORK_REDUCE_SCATTER || work->kind == WORK_ALL_TO_ALL ||
@@ -298,7 +298,7 @@ static double link_s(const struct microbench_case *wanted)
 }
 
 /* Returns the seconds that a device with these costs takes for a case. */
-static double true_s(const struct device_cost *cost, const struct microbench_case *wanted)
+static double modelled_case_s(const struct device_cost *cost, const struct microbench_case *wanted)
 {
     const struct work *work = &wanted->work;
     enum attention_impl impl = wanted->attention_impl < POINT_NO_IMPL
@@ -354,7 +354,7 @@ static void points_of_a_set_that_was_stopped_are_fitted(void)
                                                        point.work};
                 struct device_cost unlimited = base; /* without a power limit, as in short runs */
                 unlimited.device_power = 0;
-                point.median_s = point.p10_s = point.p90_s = true_s(&unlimited, &wanted);
+                point.median_s = point.p10_s = point.p90_s = modelled_case_s(&unlimited, &wanted);
                 points_add(&points, &point);
             }
             enum status status = calibrate_device(&device, &points, &base, &options, &diag);

@@ -28,7 +28,7 @@ static const struct {
     {CHOICE_PIPELINE_MSP, 4, 1, 2, 0.7, 0, false, 7},
 };
 
-static uint64_t copied_out(const struct choices *choices)
+static uint64_t bytes_copied_to_host(const struct choices *choices)
 {
     struct ir ir = {0};
     struct diag diag = {0};
@@ -77,7 +77,7 @@ static void what_leaves_comes_back(void)
         choices.profile = &profile;
         check_choices(&choices, true);
         CHECK("something leaves, where the backward does not come next",
-              (copied_out(&choices) > 0) == (rows[i].pp > 1));
+              (bytes_copied_to_host(&choices) > 0) == (rows[i].pp > 1));
         diag_release(&diag);
     }
 }
@@ -103,11 +103,11 @@ static void bytes_follow_the_ratio(void)
                               .sm = 80,
                               .gpus_per_node = 8};
     CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
-    double all = (double)copied_out(&choices);
+    double all = (double)bytes_copied_to_host(&choices);
     for (int quarters = 1; quarters < 4; quarters++) {
         double ratio = quarters / 4.0;
         choices.offload_ratio = ratio;
-        CHECK_CLOSE("bytes", (double)copied_out(&choices), ratio * all, 1e-3);
+        CHECK_CLOSE("bytes", (double)bytes_copied_to_host(&choices), ratio * all, 1e-3);
     }
     diag_release(&diag);
 }

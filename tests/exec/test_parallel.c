@@ -11,22 +11,22 @@
 
 enum { COUNT = 1000, THREADS = 4 };
 
-struct visits {
+struct visit_counts {
     pthread_mutex_t lock;
     uint32_t parts, seen[COUNT];
     bool aligned;
-    uint64_t grain;
-    pthread_barrier_t *together; /* NULL: parts do not wait for each other */
+    uint64_t least_part_size;
+    pthread_barrier_t *barrier_of_parts; /* NULL: parts do not wait for each other */
 };
 
-static void visit(void *context, uint64_t begin, uint64_t end)
+static void count_visits(void *context, uint64_t begin, uint64_t end)
 {
-    struct visits *v = context;
-    if (v->together != NULL)
-        pthread_barrier_wait(v->together);
+    struct visit_counts *v = context;
+    if (v->barrier_of_parts != NULL)
+        pthread_barrier_wait(v->barrier_of_parts);
     pthread_mutex_lock(&v->lock);
     v->parts++;
-    v->aligned = v->aligned && begin % v->grain == 0;
+    v->aligned = v->aligned && begin % v->least_part_size == 0;
     for (uint64_t i = begin; i < end; i++)
         v->seen[i]++;
     pthread_mutex_unlock(&v->lock);
@@ -37,7 +37,7 @@ static void parts_cover_a_loop_once(void)
     static const struct {
         const char *label;
         uint32_t threads;
-        uint64_t count, grain;
+        uint64_t count, least_part_size;
         uint32_t parts;
     } rows[] = {
         {"nothing", 4, 0, 1, 0},         {"one", 4, 1, 1, 1},
@@ -45,9 +45,10 @@ static void parts_cover_a_loop_once(void)
         {"few grains", 8, 1000, 400, 3}, {"a last part", 3, 999, 64, 3},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct visits v = {
-            .lock = PTHREAD_MUTEX_INITIALIZER, .aligned = true, .grain = rows[i].grain};
-        parallel_for(rows[i].threads, rows[i].count, rows[i].grain, visit, &v);
+        struct visit_counts v = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                                 .aligned = true,
+                                 .least_part_size = rows[i].least_part_size};
+        parallel_for(rows[i].threads, rows[i].count, rows[i].least_part_size, count_visits, &v);
         CHECK_INT(rows[i].label, v.parts, rows[i].parts);
         CHECK(rows[i].label, v.aligned);
         uint32_t wrong = 0;
@@ -59,13 +60,16 @@ static void parts_cover_a_loop_once(void)
 
 static void parts_run_at_once(void)
 {
-    pthread_barrier_t together;
-    pthread_barrier_init(&together, NULL, THREADS);
-    struct visits v = {
-        .lock = PTHREAD_MUTEX_INITIALIZER, .aligned = true, .grain = 1, .together = &together};
-    parallel_for(THREADS, COUNT, 1, visit, &v); /* never returns if they come one after the other */
+    pthread_barrier_t barrier_of_parts;
+    pthread_barrier_init(&barrier_of_parts, NULL, THREADS);
+    struct visit_counts v = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                             .aligned = true,
+                             .least_part_size = 1,
+                             .barrier_of_parts = &barrier_of_parts};
+    parallel_for(THREADS, COUNT, 1, count_visits,
+                 &v); /* never returns if they come one after the other */
     CHECK_INT("parts", v.parts, THREADS);
-    pthread_barrier_destroy(&together);
+    pthread_barrier_destroy(&barrier_of_parts);
 }
 
 static void every_rank_has_a_share(void)

@@ -7,7 +7,7 @@
 
 enum { DAYS = 4 }; /* in which every row is checked once */
 
-static const struct transformer deep[] = {
+static const struct transformer deep_models[] = {
     {.name = "gqa",
      .layers = 8,
      .hidden = 16,
@@ -50,7 +50,7 @@ struct chain_row {
 static struct request request_of(const struct chain_row *row)
 {
     return (struct request){
-        .model = &deep[row->model],
+        .model = &deep_models[row->model],
         .strategy = row->hp > 1 ? "ulysses" : "local",
         .profile = row->profile,
         .weights = row->weights,
@@ -222,8 +222,8 @@ static void lengths_may_differ(void)
 
 /* Numbers of first and last subsequences that are shared: all of both, all of the first, one of the first and two of
  * the last, one of the last. */
-static const struct shared_units extents[] = {
-    {SHARED_ALL, SHARED_ALL}, {SHARED_ALL, 0}, {1, 2}, {0, 1}};
+static const struct shared_units shared_unit_counts[] = {
+    {SHARED_UNITS_ALL, SHARED_UNITS_ALL}, {SHARED_UNITS_ALL, 0}, {1, 2}, {0, 1}};
 
 /* Idle stages share the first and the last subsequences, or some of them, and compute the reference. */
 static void shared_subsequences_compute_the_reference(void)
@@ -231,7 +231,7 @@ static void shared_subsequences_compute_the_reference(void)
     static const struct {
         int64_t pp, subsequences;
     } rows[] = {{2, 2}, {2, 4}, {3, 5}, {4, 4}, {4, 6}};
-    for (size_t k = 0; k < ARRAY_LEN(extents) * HELPERS_COUNT * ARRAY_LEN(rows); k++) {
+    for (size_t k = 0; k < ARRAY_LEN(shared_unit_counts) * HELPERS_COUNT * ARRAY_LEN(rows); k++) {
         size_t i = k % ARRAY_LEN(rows), j = k / ARRAY_LEN(rows);
         int helpers = (int)(j % HELPERS_COUNT);
         struct chain_row row = {.pipeline = CHOICE_PIPELINE_MSP,
@@ -247,7 +247,7 @@ static void shared_subsequences_compute_the_reference(void)
         struct request request = request_of(&row);
         request.seq = (rows[i].pp == 2 ? 4 : 12) * rows[i].subsequences;
         request.helpers = helpers;
-        request.shared_units = &extents[j / HELPERS_COUNT];
+        request.shared_units = &shared_unit_counts[j / HELPERS_COUNT];
         check_request_today(&request, DAYS);
     }
 }
@@ -270,7 +270,7 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         {2, 4, 1, 5, 68, uneven4, 0, CHOICE_WEIGHTS_REPLICATED, CHOICE_ACTIVATIONS_RATIO,
          "megatron"},
     };
-    for (size_t k = 0; k < ARRAY_LEN(extents) * HELPERS_COUNT * ARRAY_LEN(rows); k++) {
+    for (size_t k = 0; k < ARRAY_LEN(shared_unit_counts) * HELPERS_COUNT * ARRAY_LEN(rows); k++) {
         size_t i = k % ARRAY_LEN(rows), j = k / ARRAY_LEN(rows);
         struct chain_row row = {.pipeline = CHOICE_PIPELINE_MSP,
                                 .weights = rows[i].weights,
@@ -289,7 +289,7 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         request.seq = rows[i].seq;
         request.subsequence_tokens = rows[i].lengths;
         request.helpers = (int)(j % HELPERS_COUNT);
-        request.shared_units = &extents[j / HELPERS_COUNT];
+        request.shared_units = &shared_unit_counts[j / HELPERS_COUNT];
         check_request_today(&request, DAYS);
     }
 }

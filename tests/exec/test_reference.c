@@ -168,7 +168,7 @@ static const int32_t labels[SEQUENCES * SEQ_LEN] = {1, 4,  1, 5, 9, 2, 6, 5, -1,
                                                     9, -1, 9, 3, 2, 3, 8, 4, -1};
 static const struct reference_batch batch = {tokens, labels, SEQUENCES, SEQ_LEN, NULL, NULL};
 
-static double max_abs(const double *x, size_t count)
+static double largest_magnitude(const double *x, size_t count)
 {
     double max = 0;
     for (size_t i = 0; i < count; i++)
@@ -185,7 +185,7 @@ static double max_abs(const double *x, size_t count)
 #define H 2e-4
 #define DIFFERENCE_TOLERANCE 1e-10
 
-static double moved(struct reference *r, double *at, double by)
+static double loss_after_move(struct reference *r, double *at, double by)
 {
     const double old = *at;
     *at = old + by;
@@ -196,8 +196,8 @@ static double moved(struct reference *r, double *at, double by)
 
 static double difference(struct reference *r, double *at)
 {
-    return (8 * (moved(r, at, H) - moved(r, at, -H)) -
-            (moved(r, at, 2 * H) - moved(r, at, -2 * H))) /
+    return (8 * (loss_after_move(r, at, H) - loss_after_move(r, at, -H)) -
+            (loss_after_move(r, at, 2 * H) - loss_after_move(r, at, -2 * H))) /
            (12 * H);
 }
 
@@ -216,7 +216,7 @@ static void gradients_are_finite_differences(void)
                 CHECK_CLOSE(label, max_abs(tensor->grad, tensor->count), 0, 0);
                 continue;
             }
-            CHECK(label, max_abs(tensor->grad, tensor->count) > 0);
+            CHECK(label, largest_magnitude(tensor->grad, tensor->count) > 0);
             for (int entry = 0; entry < 6; entry++) {
                 const int64_t e = check_random_i64(&random, 0, (int64_t)tensor->count - 1);
                 const double want = difference(r, &tensor->param[e]), got = tensor->grad[e];
@@ -396,7 +396,8 @@ static void weights_are_floats_that_follow_the_seed(void)
 /* ---- bad input ---- */
 
 /* tokens and labels of batches of three positions */
-static const int32_t high[] = {1, 2, VOCAB}, negative[] = {1, -1, 2}, fine[] = {1, 2, 3};
+static const int32_t token_above_vocabulary[] = {1, 2, VOCAB}, negative[] = {1, -1, 2},
+                     fine[] = {1, 2, 3};
 static const int32_t below[] = {1, 2, -2}, nothing[] = {-1, -1, -1};
 static const int32_t ten[10] = {0};
 
@@ -408,7 +409,7 @@ static const struct {
 } wrong[] = {
     {"token too high",
      0,
-     {.tokens = high, .sequences = 1, .seq_len = 3},
+     {.tokens = token_above_vocabulary, .sequences = 1, .seq_len = 3},
      "reference: error: token 2 of sequence 0 is 11: it must be from 0 to 10\n"},
     {"negative token",
      0,

@@ -10,13 +10,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct drawn {
+struct drawn_model {
     struct transformer model;
     struct request request;
     uint64_t seed;
 };
 
-static void draw(struct drawn *d, struct check_random *random, int64_t hidden, enum dtype dtype)
+static void draw(struct drawn_model *d, struct check_random *random, int64_t hidden,
+                 enum dtype dtype)
 {
     static const char *const strategies[] = {"local", "ulysses", "ring", "megatron-sp"};
     int64_t ranks = check_random_i64(random, 1, 2);
@@ -41,7 +42,8 @@ static void draw(struct drawn *d, struct check_random *random, int64_t hidden, e
 
 /* Runs the request and returns the verdict of the check; REFERENCE_CHECK_VERDICT_COUNT if the step failed. scale: all
  * gradients are divided by it. */
-static enum reference_check_verdict verdict(const struct drawn *d, int64_t scale, struct diag *diag)
+static enum reference_check_verdict verdict(const struct drawn_model *d, int64_t scale,
+                                            struct diag *diag)
 {
     struct choices choices;
     struct ir ir = {0};
@@ -70,11 +72,11 @@ static void few_terms_are_not_called_wrong(void)
 {
     static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_F64};
     struct check_random random = {3};
-    uint32_t count[REFERENCE_CHECK_VERDICT_COUNT + 1] = {0}, drawn = 0;
+    uint32_t count[REFERENCE_CHECK_VERDICT_COUNT + 1] = {0}, drawn_model = 0;
     for (size_t t = 0; t < ARRAY_LEN(dtypes); t++)
         for (int64_t hidden = 4; hidden <= 12; hidden += 4)
             for (int i = 0; i < 12; i++) {
-                struct drawn d;
+                struct drawn_model d;
                 struct diag diag = {0};
                 char label[64];
                 draw(&d, &random, hidden, dtypes[t]);
@@ -86,12 +88,12 @@ static void few_terms_are_not_called_wrong(void)
                 CHECK(label, (got == REFERENCE_CHECK_UNDECIDED) ==
                                  (diag.text != NULL && strstr(diag.text, "cannot decide") != NULL));
                 count[got]++;
-                drawn++;
+                drawn_model++;
                 diag_release(&diag);
             }
-    printf("of %u %u right, %u undecided ... ", drawn, count[REFERENCE_CHECK_RIGHT],
+    printf("of %u %u right, %u undecided ... ", drawn_model, count[REFERENCE_CHECK_RIGHT],
            count[REFERENCE_CHECK_UNDECIDED]);
-    CHECK("nearly all are right", count[REFERENCE_CHECK_RIGHT] * 10 >= drawn * 9);
+    CHECK("nearly all are right", count[REFERENCE_CHECK_RIGHT] * 10 >= drawn_model * 9);
     CHECK("some cannot be told", count[REFERENCE_CHECK_UNDECIDED] > 0);
 }
 
@@ -101,7 +103,7 @@ static void half_a_gradient_is_never_right(void)
 {
     struct check_random random = {4};
     for (int64_t hidden = 4; hidden <= 24; hidden += 4) {
-        struct drawn d;
+        struct drawn_model d;
         struct diag diag = {0};
         draw(&d, &random, hidden, DTYPE_BF16);
         CHECK(d.model.name, verdict(&d, 2, &diag) != REFERENCE_CHECK_RIGHT);

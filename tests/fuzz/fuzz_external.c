@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void hold_row(const struct external_run *row)
+static void check_row(const struct external_run *row)
 {
     struct arena arena = {0};
     struct diag diag = {0};
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(diag.error_count == (status != STATUS_OK));
     struct external_result *result = heap_zalloc(all.row_count + 1, sizeof *result);
     for (size_t i = 0; i < all.row_count; i++) {
-        hold_row(&all.rows[i]);
+        check_row(&all.rows[i]);
         result[i] = external_unknown_result();
         result[i].error_reason = all.rows[i].cells[EXTERNAL_NOTE];
     }

@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-static void hold(const struct transformer *t, enum status status, struct diag *diag)
+static void check_config(const struct transformer *t, enum status status, struct diag *diag)
 {
     assert((status == STATUS_OK) == (diag->error_count == 0));
     assert(diag->error_count <= 1);
@@ -27,10 +27,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct arena arena = {0};
     struct diag diag = {0};
     struct transformer t;
-    hold(&t, hf_config_parse(&t, &arena, "fuzz.json", text, size, NULL, &diag), &diag);
-    hold(&t,
-         hf_config_parse(&t, &arena, "fuzz.json", text, size, "rope_scaling,sliding_window", &diag),
-         &diag);
+    check_config(&t, hf_config_parse(&t, &arena, "fuzz.json", text, size, NULL, &diag), &diag);
+    check_config(
+        &t,
+        hf_config_parse(&t, &arena, "fuzz.json", text, size, "rope_scaling,sliding_window", &diag),
+        &diag);
     struct json json = {0};
     enum status status = json_parse(&json, "fuzz.json", text, size, &diag);
     if (status == STATUS_OK)
@@ -38,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == STATUS_OK)
         status = transformer_check(&t, (struct loc){.name = "fuzz.json"}, &diag);
     json_release(&json);
-    hold(&t, status, &diag);
-    hold(&t, transformer_parse(&t, &arena, "fuzz.json", text, size, &diag), &diag);
+    check_config(&t, status, &diag);
+    check_config(&t, transformer_parse(&t, &arena, "fuzz.json", text, size, &diag), &diag);
     diag_release(&diag);
     arena_release(&arena);
     return 0;

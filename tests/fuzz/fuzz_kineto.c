@@ -10,7 +10,7 @@
 
 #include <assert.h>
 
-static void hold_rows(const struct trace *trace)
+static void check_rows(const struct trace *trace)
 {
     struct text out = {0};
     struct trace again = {0};
@@ -21,7 +21,7 @@ static void hold_rows(const struct trace *trace)
     text_release(&out);
 }
 
-static void hold_alignment(const struct trace *trace)
+static void check_alignment(const struct trace *trace)
 {
     struct comparison comparison = {0};
     struct diag diag = {0};
@@ -36,7 +36,7 @@ static void hold_alignment(const struct trace *trace)
     comparison_release(&comparison);
 }
 
-static void hold_issue(const struct kineto_issue *issue)
+static void check_issue(const struct kineto_issue *issue)
 {
     for (size_t i = 0; i < issue->step_count; i++)
         for (int kind = 0; kind < CALL_COUNT; kind++) {
@@ -46,7 +46,7 @@ static void hold_issue(const struct kineto_issue *issue)
         }
 }
 
-static void hold_kernel_times(const uint8_t *data, size_t size)
+static void check_kernel_times(const uint8_t *data, size_t size)
 {
     static const char *const wanted[] = {"mm", "_to_copy"};
     struct kernel_times times = {0};
@@ -74,11 +74,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert((trace.ops.count > 0) == (status == STATUS_OK));
     if (status == STATUS_OK) {
         assert(kineto_recognise((const char *)data, size));
-        hold_rows(&trace);
-        hold_issue(&issue);
-        hold_alignment(&trace);
+        check_rows(&trace);
+        check_issue(&issue);
+        check_alignment(&trace);
     }
-    hold_kernel_times(data, size);
+    check_kernel_times(data, size);
     diag_release(&diag);
     kineto_issue_release(&issue);
     trace_release(&trace);

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-static void hold_round_trip(const struct points *points)
+static void check_round_trip(const struct points *points)
 {
     struct points again = {0};
     struct text first = {0}, second = {0};
@@ -22,7 +22,7 @@ static void hold_round_trip(const struct points *points)
     points_release(&again);
 }
 
-static void hold_fits(const struct points *points)
+static void check_fits(const struct points *points)
 {
     struct arena arena = {0};
     struct diag diag = {0};
@@ -57,9 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct diag diag = {0};
     enum status status = points_parse(&points, "fuzz.csv", (const char *)data, size, &diag);
     assert(diag.error_count == (status != STATUS_OK));
-    hold_round_trip(&points);
+    check_round_trip(&points);
     if (points.count <= 256)
-        hold_fits(&points);
+        check_fits(&points);
     diag_release(&diag);
     points_release(&points);
     return 0;

@@ -16,7 +16,7 @@ struct csv_table {
     void (*print)(const struct trace *trace, struct text *out);
 };
 
-static void hold_round_trip(const struct trace *trace, const struct csv_table *table)
+static void check_round_trip(const struct trace *trace, const struct csv_table *table)
 {
     struct trace again = {0};
     struct text first = {0}, second = {0};
@@ -30,7 +30,7 @@ static void hold_round_trip(const struct trace *trace, const struct csv_table *t
     trace_release(&again);
 }
 
-static void hold_json(const struct trace *trace)
+static void check_json_form(const struct trace *trace)
 {
     struct text out = {0};
     struct json json = {0};
@@ -42,7 +42,7 @@ static void hold_json(const struct trace *trace)
     text_release(&out);
 }
 
-static void hold_stats(const struct trace *trace)
+static void check_stats(const struct trace *trace)
 {
     struct trace_stats stats;
     trace_stats_init(&stats, trace);
@@ -71,9 +71,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct diag diag = {0};
         enum status status = tables[i].parse(&trace, "fuzz.csv", (const char *)data, size, &diag);
         assert(diag.error_count == (status != STATUS_OK));
-        hold_round_trip(&trace, &tables[i]);
-        hold_stats(&trace);
-        hold_json(&trace);
+        check_round_trip(&trace, &tables[i]);
+        check_stats(&trace);
+        check_json_form(&trace);
         diag_release(&diag);
         trace_release(&trace);
     }

@@ -15,7 +15,7 @@ enum { CUTS = 64, CHANGES = 256 };
 
 static uint64_t state = 1;
 
-static size_t pick(size_t below)
+static size_t random_below(size_t below)
 {
     state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (size_t)((state >> 33) % below);
@@ -38,11 +38,11 @@ static void replay_variants(char *data, size_t size)
     if (size == 0)
         return;
     for (size_t i = 0; i < CUTS && i < size; i++)
-        replay(data, size <= CUTS ? i : pick(size));
+        replay(data, size <= CUTS ? i : random_below(size));
     for (size_t i = 0; i < CHANGES; i++) {
-        size_t at = pick(size);
+        size_t at = random_below(size);
         char old = data[at];
-        data[at] = bytes[pick(sizeof bytes - 1)];
+        data[at] = bytes[random_below(sizeof bytes - 1)];
         replay(data, size);
         if (i % 4 != 0) /* otherwise the change stays and the next one adds to it */
             data[at] = old;

@@ -29,7 +29,7 @@ struct plan_world {
     char label[200];
 };
 
-static inline int64_t plan_pick(struct check_random *random, const int64_t *of, int64_t count)
+static inline int64_t plan_draw_value(struct check_random *random, const int64_t *of, int64_t count)
 {
     return of[check_random_i64(random, 0, count - 1)];
 }
@@ -63,7 +63,8 @@ static inline bool plan_world_make(struct plan_world *w, int number, struct chec
     size_t c = (size_t)check_random_i64(random, 0, (int64_t)ARRAY_LEN(clusters) - 1);
     int64_t names = tiny ? 2 : (int64_t)ARRAY_LEN(models);
     const char *model = models[check_random_i64(random, 0, names - 1)];
-    int64_t layers = check_random_i64(random, 1, 3), gpus = plan_pick(random, clusters[c].gpus, 5);
+    int64_t layers = check_random_i64(random, 1, 3),
+            gpus = plan_draw_value(random, clusters[c].gpus, 5);
     if (tiny) {
         layers = 1;
         gpus = gpus > 2 ? 2 : gpus;
@@ -79,8 +80,8 @@ static inline bool plan_world_make(struct plan_world *w, int number, struct chec
               setup_load_cluster(s, clusters[c].name, 0, gpus, &diag) == STATUS_OK;
     setup_open_request(s);
     s->request.profile = profile;
-    s->request.seq = plan_pick(random, lengths, tiny ? 4 : ARRAY_LEN(lengths));
-    s->request.global_batch = plan_pick(random, batches, ARRAY_LEN(batches));
+    s->request.seq = plan_draw_value(random, lengths, tiny ? 4 : ARRAY_LEN(lengths));
+    s->request.global_batch = plan_draw_value(random, batches, ARRAY_LEN(batches));
     s->request.dtype = check_random_i64(random, 0, 7) == 0 ? DTYPE_F32 : -1;
     s->fits_probability = number % 2 == 0 ? 0.9 : 0.5;
     double room = 1e9 * pow(10, 2 * check_random_double(random) - 0.5);
@@ -109,7 +110,7 @@ static inline void plan_world_release(struct plan_world *w)
 }
 
 /* Gives, in about half of the calls, an option that a search does not vary. */
-static inline void plan_give_fixed(struct plan_world *w, struct check_random *random)
+static inline void plan_draw_fixed_option(struct plan_world *w, struct check_random *random)
 {
     struct request *r = &w->setup.request;
     switch (check_random_i64(random, 0, 15)) {
@@ -153,7 +154,7 @@ static inline void plan_give_fixed(struct plan_world *w, struct check_random *ra
 }
 
 /* Checks that the options that a row prints, parsed again, predict the same step. */
-static inline void plan_row_can_be_pasted(const struct plan_world *w, const struct outcome *o)
+static inline void plan_check_pasted_row(const struct plan_world *w, const struct outcome *o)
 {
     enum { WORDS_MAX = 96 };
     static const struct option_set *const sets[] = {&setup_choice_options, NULL};
@@ -189,7 +190,7 @@ static inline void plan_row_can_be_pasted(const struct plan_world *w, const stru
 
 /* Returns the tokens/s/GPU that a search finds; 0 if nothing fits. `options` (may be NULL) gets the
  * options of the best row. The rows that are printed first must predict the same when pasted. */
-static inline double plan_best(struct plan_world *w, struct text *options)
+static inline double plan_search_best(struct plan_world *w, struct text *options)
 {
     struct best best = {0};
     struct diag unread = {0};
@@ -199,7 +200,7 @@ static inline double plan_best(struct plan_world *w, struct text *options)
         most = best.row[0].rate_bound;
         for (size_t i = 0; i < 2 && i < best.row_count && best.row[i].kind == OUTCOME_SIMULATED;
              i++)
-            plan_row_can_be_pasted(w, &best.row[i]);
+            plan_check_pasted_row(w, &best.row[i]);
         if (options != NULL)
             request_put_options(options, &best.row[0].request);
     }
@@ -211,13 +212,13 @@ static inline double plan_best(struct plan_world *w, struct text *options)
 
 /* ---- predictions ---- */
 
-struct plan_tries {
+struct plan_requests_to_try {
     const struct setup *setup;
     const struct request *request;
     size_t every; /* every how many requests one is predicted */
 };
 
-struct plan_try {
+struct plan_best_of_tries {
     double most;
     struct request request;
 };
@@ -229,8 +230,8 @@ static inline void plan_predict(void *context, size_t job, void *result)
 {
     static const int64_t tries[][2] = {
         {0, 0}, {8, 0}, {8, 8}, {64, 8}}; /* pieces of the loss and the FFN */
-    const struct plan_tries *all = context;
-    struct plan_try *best = result;
+    const struct plan_requests_to_try *all = context;
+    struct plan_best_of_tries *best = result;
     bool fits = false;
     for (size_t i = 0; i < 2 * ARRAY_LEN(tries) && !fits; i++) {
         struct request r = all->request[job * all->every];
@@ -246,17 +247,18 @@ static inline void plan_predict(void *context, size_t job, void *result)
         fits =
             prediction_make(&p, &question, NULL) == STATUS_OK && room_fits(all->setup, &p.verdict);
         if (fits && p.tokens_per_s_gpu > best->most)
-            *best = (struct plan_try){p.tokens_per_s_gpu, r};
+            *best = (struct plan_best_of_tries){p.tokens_per_s_gpu, r};
         prediction_release(&p);
     }
 }
 
-static inline void plan_beats_all(struct plan_world *w, const char *law, double found,
-                                  const struct request *request, size_t all_count, size_t every)
+static inline void plan_check_beats_all(struct plan_world *w, const char *law, double found,
+                                        const struct request *request, size_t all_count,
+                                        size_t every)
 {
-    struct plan_tries all = {&w->setup, request, every};
+    struct plan_requests_to_try all = {&w->setup, request, every};
     size_t count = (all_count + every - 1) / every;
-    struct plan_try *best = heap_zalloc(count + 1, sizeof *best);
+    struct plan_best_of_tries *best = heap_zalloc(count + 1, sizeof *best);
     struct diag diag = {0};
     size_t most = 0;
     workers_run(count, sizeof *best, plan_predict, &all, best, NULL, &diag);
@@ -321,7 +323,7 @@ static inline void plan_set_open(struct plan_set *set, const struct plan_world *
     diag_release(&unread);
 }
 
-static inline void plan_strategy(struct plan_world *w, size_t row)
+static inline void plan_set_strategy(struct plan_world *w, size_t row)
 {
     size_t count;
     const struct strategy *table = strategies_list(&count);
@@ -331,7 +333,7 @@ static inline void plan_strategy(struct plan_world *w, size_t row)
 }
 
 /* Gives a random value, of those that the search tries, to one of the options that it varies. */
-static inline void plan_give(struct plan_world *w, struct check_random *random)
+static inline void plan_draw_varied_option(struct plan_world *w, struct check_random *random)
 {
     static const int searched[] = {
         CHOICE_ACTIVATIONS_KEEP,    CHOICE_ACTIVATIONS_SELECTIVE,         CHOICE_ACTIVATIONS_FULL,
@@ -372,13 +374,13 @@ static inline void plan_set_parts(struct plan_set *set, const struct plan_world 
     strategies_list(&strategies);
     for (size_t s = 0; s < strategies; s++) {
         struct plan_world part = *w;
-        plan_strategy(&part, s);
+        plan_set_strategy(&part, s);
         plan_set_open(set, &part);
     }
     for (int i = 0; i < parts; i++) {
         struct plan_world part = *w;
         for (int64_t n = check_random_i64(random, 1, 2); n > 0; n--)
-            plan_give(&part, random);
+            plan_draw_varied_option(&part, random);
         bool cuts = part.setup.request.tp > 1 || part.setup.request.pp > 1;
         if (cuts && (part.setup.request.cp > 1 || part.setup.request.hp > 1))
             continue; /* a given degree makes combinations that the wide search does not try */
@@ -387,13 +389,13 @@ static inline void plan_set_parts(struct plan_set *set, const struct plan_world 
 }
 
 /* Requests of real models. The plan of each is compared with a sweep of all configurations. */
-struct plan_question {
+struct plan_case {
     const char *model, *fields, *cluster,
         *strategy; /* fields NULL: the model as it is; strategy NULL: all */
     int64_t gpus, seq, batch;
 };
 
-static inline void check_question(const struct plan_question *q)
+static inline void check_plan_case(const struct plan_case *q)
 {
     struct plan_world w = {
         .open = {.strategy = q->strategy == NULL, .placement = true, .stage_placement = true}};
@@ -414,10 +416,10 @@ static inline void check_question(const struct plan_question *q)
     snprintf(w.label, sizeof w.label, "%s on %lld GPUs, %lld tokens x %lld", q->model,
              (long long)q->gpus, (long long)q->seq, (long long)q->batch);
     if (ok) {
-        double found = plan_best(&w, NULL);
+        double found = plan_search_best(&w, NULL);
         CHECK(w.label, found > 0);
         plan_set_open(&set, &w);
-        plan_beats_all(&w, "among all", found, set.request, set.count, 1);
+        plan_check_beats_all(&w, "among all", found, set.request, set.count, 1);
         printf("%s: %.6g tokens/s/GPU among %zu\n", w.label, found, set.count);
     }
     plan_set_release(&set);
@@ -442,20 +444,20 @@ static inline void check_plans(int worlds, int parts, bool tiny)
         struct text options = {0};
         if (plan_world_make(&w, i, &random, tiny)) {
             struct plan_set set = {0};
-            plan_give_fixed(&w, &random);
-            double found = plan_best(&w, &options);
+            plan_draw_fixed_option(&w, &random);
+            double found = plan_search_best(&w, &options);
             fit += found > 0;
             plan_set_open(&set, &w);
             size_t own = set.count;
             if (w.open.strategy)
                 plan_set_parts(&set, &w, &random, parts);
             size_t every = tiny ? 9 : 1;
-            plan_beats_all(&w, "among all", found, set.request, own, every);
-            plan_beats_all(&w, "of a part", found, set.request + own, set.count - own, every);
+            plan_check_beats_all(&w, "among all", found, set.request, own, every);
+            plan_check_beats_all(&w, "of a part", found, set.request + own, set.count - own, every);
             struct plan_world part = w;
             if (w.open.strategy)
-                plan_strategy(&part, (size_t)check_random_i64(&random, 0, 99));
-            CHECK(w.label, plan_best(&part, NULL) <= found * (1 + 1e-9));
+                plan_set_strategy(&part, (size_t)check_random_i64(&random, 0, 99));
+            CHECK(w.label, plan_search_best(&part, NULL) <= found * (1 + 1e-9));
             among += own;
             of_parts += set.count - own;
             if (getenv("PLANS_VERBOSE") != NULL) {

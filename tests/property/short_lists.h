@@ -16,8 +16,8 @@
 #include <math.h>
 
 /* True if copy `copy` of an op of the short list equals the op that the whole list has at its place. */
-static inline bool same_op(const struct ir *short_list, uint32_t op, uint32_t copy,
-                           const struct ir *whole)
+static inline bool ops_are_equal(const struct ir *short_list, uint32_t op, uint32_t copy,
+                                 const struct ir *whole)
 {
     const struct repeats *r = &short_list->repeats;
     uint32_t at = repeats_op_referred(r, op, copy, op);
@@ -45,12 +45,12 @@ static inline bool same_op(const struct ir *short_list, uint32_t op, uint32_t co
 
 /* True if the copies of the ops of the short list are ops of the whole list, which has no other
  * op. */
-static inline bool same_list(const struct ir *short_list, const struct ir *whole)
+static inline bool lists_are_equal(const struct ir *short_list, const struct ir *whole)
 {
     for (uint32_t op = 0; op < short_list->op.count; op++) {
-        uint32_t times = repeats_occurrences(&short_list->repeats, op);
+        uint32_t times = repeats_occurrence_count(&short_list->repeats, op);
         for (uint32_t copy = 0; copy < times; copy++)
-            if (!same_op(short_list, op, copy, whole))
+            if (!ops_are_equal(short_list, op, copy, whole))
                 return false;
     }
     return repeats_whole_op_count(&short_list->repeats, IR_NONE, short_list->op.count) ==
@@ -74,7 +74,7 @@ static inline void check_memory_of_short_list(const struct property_world *w,
 }
 
 /* Computes the costs of the list's own shapes: kernels take `factor` times as long as on an A100. */
-static inline void cost_list(struct property_world *w, double factor)
+static inline void compute_costs_of_list(struct property_world *w, double factor)
 {
     w->work_s = heap_alloc(w->ir.shape_count, sizeof *w->work_s);
     w->issue_s = heap_alloc(w->ir.shape_count, sizeof *w->issue_s);
@@ -86,7 +86,7 @@ static inline void cost_list(struct property_world *w, double factor)
 }
 
 /* Returns the bytes over all links of all replicas. */
-static inline double all_loads(const struct sim_result *result)
+static inline double sum_of_all_loads(const struct sim_result *result)
 {
     double sum = 0;
     for (size_t i = 0; i < result->link_load_count; i++)
@@ -143,13 +143,13 @@ static inline bool check_times_of_short_list(struct property_world *w, const str
     of_short_list.ir = *short_list;
     free(w->work_s);
     free(w->issue_s);
-    cost_list(w, factor);
-    cost_list(&of_short_list, factor);
+    compute_costs_of_list(w, factor);
+    compute_costs_of_list(&of_short_list, factor);
     bool tells = simulate(&of_short_list, false, &a) && simulate(w, true, &b) && !a.is_unsteady &&
                  check_waterfalls(w, short_list, &a, &b);
     if (tells) {
         CHECK_CLOSE(w->label, a.step_s, b.step_s, 1e-9);
-        CHECK_CLOSE(w->label, all_loads(&a), all_loads(&b), 1e-9);
+        CHECK_CLOSE(w->label, sum_of_all_loads(&a), sum_of_all_loads(&b), 1e-9);
         CHECK_CLOSE(w->label, sim_flops(short_list, &a), sim_flops(&w->ir, &b), 1e-9);
         CHECK_CLOSE(w->label, jitter_s(short_list, &a, 0, 0.02), jitter_s(&w->ir, &b, 0, 0.02),
                     1e-7);
@@ -166,9 +166,10 @@ static inline bool check_times_of_short_list(struct property_world *w, const str
 /* Fills *profile with a copy of the named profile and returns it. Its buckets get a random size of 0 to 2.5 layers of
  * parameters, since a toy model fits entirely into the profile's own; prefetch and reuse_within_elements are random in
  * half of the calls each. */
-static inline const struct profile *with_small_buckets(struct profile *profile, const char *name,
-                                                       const struct transformer *model,
-                                                       struct check_random *random)
+static inline const struct profile *copy_with_small_buckets(struct profile *profile,
+                                                            const char *name,
+                                                            const struct transformer *model,
+                                                            struct check_random *random)
 {
     size_t count;
     const struct profile *all = profiles_list(&count);
@@ -218,8 +219,8 @@ static inline bool make_long_world(struct property_world *w, struct check_random
     }
     request.model = &w->model;
     request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo";
-    return world_build(w, any_cluster(random), &request,
-                       with_small_buckets(&profile, request.profile, request.model, random));
+    return world_build(w, random_cluster(random), &request,
+                       copy_with_small_buckets(&profile, request.profile, request.model, random));
 }
 
 /* Checks a short list of the world's schedule, if there is one. Returns whether there is; *tells:
@@ -230,7 +231,7 @@ static inline bool check_short_list(struct property_world *w, uint32_t length, d
     struct ir short_list = {0};
     const bool made = step_build_short(&short_list, &w->choices, length, OFFSETS_ALL_MEMORIES);
     if (made) {
-        CHECK(w->label, same_list(&short_list, &w->ir));
+        CHECK(w->label, lists_are_equal(&short_list, &w->ir));
         check_memory_of_short_list(w, &short_list);
     }
     *tells = made && check_times_of_short_list(w, &short_list, factor);

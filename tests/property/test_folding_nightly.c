@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* Returns how many configurations check each law: WORLDS of the environment, or 150. */
-static int worlds(void)
+static int configuration_count(void)
 {
     const char *asked = getenv("WORLDS");
     return asked != NULL ? (int)strtol(asked, NULL, 10) : 150;
@@ -14,23 +14,23 @@ static int worlds(void)
 
 static void folded_equals_unfolded(void)
 {
-    check_folded(worlds(), world_make);
+    check_folded(configuration_count(), world_make);
 }
 
 static void folded_stages_equal_unfolded(void)
 {
-    check_folded(worlds(), world_make_stages);
+    check_folded(configuration_count(), world_make_stages);
 }
 
 static void replicas_equal_all_ranks(void)
 {
-    int all = worlds(), replicated = check_folded(all, world_make_replicas);
+    int all = configuration_count(), replicated = check_folded(all, world_make_replicas);
     CHECK("half of them are planned in part", 2 * replicated >= all);
 }
 
 static void short_lists_represent_whole_lists(void)
 {
-    check_short_lists(getenv("WORLDS") != NULL ? worlds() : 500);
+    check_short_lists(getenv("WORLDS") != NULL ? configuration_count() : 500);
 }
 
 static const struct check_case cases[] = {

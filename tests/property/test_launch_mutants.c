@@ -27,15 +27,15 @@ struct file {
 struct reading {
     enum status status;
     struct text options; /* one a line */
-    struct text said;    /* remarks but those on what is ignored: "name: text", one a line */
-    struct text ignored;
+    struct text remarks; /* remarks but those on what is ignored: "name: text", one a line */
+    struct text ignored_settings;
 };
 
 static void reading_release(struct reading *r)
 {
     text_release(&r->options);
-    text_release(&r->said);
-    text_release(&r->ignored);
+    text_release(&r->remarks);
+    text_release(&r->ignored_settings);
 }
 
 static struct reading read_text(const char *name, const char *text, size_t size,
@@ -49,15 +49,15 @@ static struct reading read_text(const char *name, const char *text, size_t size,
         r.status = launch_make_options(&launch, (struct launch_given){.gpu_count = 128}, &diag);
     CHECK_INT(name, diag.error_count, r.status != STATUS_OK);
     text_puts(&r.options, "");
-    text_puts(&r.said, "");
-    text_puts(&r.ignored, "");
+    text_puts(&r.remarks, "");
+    text_puts(&r.ignored_settings, "");
     for (size_t i = 0; i < launch.option_count; i++)
         text_printf(&r.options, "--%s %s\n", launch.option[i].name,
                     launch.option[i].value == NULL ? "" : launch.option[i].value);
     for (size_t i = 0; i < launch.remark_count; i++) {
         const struct launch_remark *remark = &launch.remark[i];
-        text_printf(remark->kind == REMARK_IGNORED ? &r.ignored : &r.said, "%s: %s\n", remark->name,
-                    remark->text == NULL ? "" : remark->text);
+        text_printf(remark->kind == REMARK_IGNORED ? &r.ignored_settings : &r.remarks, "%s: %s\n",
+                    remark->name, remark->text == NULL ? "" : remark->text);
     }
     launch_release(&launch);
     diag_release(&diag);
@@ -67,7 +67,7 @@ static struct reading read_text(const char *name, const char *text, size_t size,
 static bool is_same(const struct reading *a, const struct reading *b)
 {
     return a->status == b->status && strcmp(a->options.data, b->options.data) == 0 &&
-           strcmp(a->said.data, b->said.data) == 0;
+           strcmp(a->remarks.data, b->remarks.data) == 0;
 }
 
 /* ---- a setting of a file ---- */
@@ -79,7 +79,7 @@ struct line {
 };
 
 /* Returns the first place from `at` on, or `end`, whose character is not in `characters`. */
-static size_t skip(const char *text, size_t at, size_t end, const char *characters)
+static size_t skip_characters(const char *text, size_t at, size_t end, const char *characters)
 {
     while (at < end && strchr(characters, text[at]) != NULL)
         at++;
@@ -106,9 +106,9 @@ static bool is_argument(const char *text, const struct line *line)
  * count. script: only arguments are settings, not variables or commands. */
 static bool find_setting(const char *text, struct line *line, bool script)
 {
-    line->name = skip(text, line->begin, line->end, " \t\"-+");
+    line->name = skip_characters(text, line->begin, line->end, " \t\"-+");
     line->name_end = skip_name(text, line->name, line->end);
-    line->value = skip(text, line->name_end, line->end, " \t\":=");
+    line->value = skip_characters(text, line->name_end, line->end, " \t\":=");
     line->value_end = line->end;
     while (line->value_end > line->value && strchr(" \t\\,\"", text[line->value_end - 1]) != NULL)
         line->value_end--;
@@ -138,20 +138,20 @@ static bool pick_setting(const struct text *text, struct check_random *random, b
 
 /* ---- changes ---- */
 
-enum change { RENAME, RETYPE, NEST, REPEAT, CHANGES };
+enum setting_change { RENAME, RETYPE, NEST, REPEAT, CHANGES };
 static const char *const change_names[CHANGES] = {"renamed", "of another type", "nested",
                                                   "repeated"};
 
 static const char *const other_values[] = {"abc", "[1, 2]", "-3", "{a: 1}", "yes please"};
 
-static void put_part(struct text *out, const struct text *text, size_t begin, size_t end)
+static void append_part(struct text *out, const struct text *text, size_t begin, size_t end)
 {
     text_append(out, text->data + begin, end - begin);
 }
 
 /* Appends the file with one setting changed. */
-static void change_line(struct text *out, const struct text *text, const struct line *line,
-                        enum change change, struct check_random *random)
+static void append_changed_line(struct text *out, const struct text *text, const struct line *line,
+                                enum setting_change setting_change, struct check_random *random)
 {
     /* All kinds of change draw both numbers, so that later draws do not depend on the kind. */
     const char *other =
@@ -160,39 +160,40 @@ static void change_line(struct text *out, const struct text *text, const struct 
         (size_t)check_random_i64(random, (int64_t)line->name + 1, (int64_t)line->name_end);
     bool is_on_command_line =
         (line->name > 0 && text->data[line->name - 1] == '-') || text->data[line->name_end] == '=';
-    switch (change) {
+    switch (setting_change) {
     case RENAME: /* a letter more in the name */
-        put_part(out, text, 0, middle);
+        append_part(out, text, 0, middle);
         text_puts(out, "q");
-        put_part(out, text, middle, text->size);
+        append_part(out, text, middle, text->size);
         break;
     case NEST: /* a part more after the name */
-        put_part(out, text, 0, line->name_end);
+        append_part(out, text, 0, line->name_end);
         text_puts(out, ".inner");
-        put_part(out, text, line->name_end, text->size);
+        append_part(out, text, line->name_end, text->size);
         break;
     case RETYPE: /* another value */
-        put_part(out, text, 0, line->value);
+        append_part(out, text, 0, line->value);
         text_puts(out, other);
-        put_part(out, text, line->value_end, text->size);
+        append_part(out, text, line->value_end, text->size);
         break;
     default: /* REPEAT: the setting again, with the value 7 */
-        put_part(out, text, 0, line->value_end);
+        append_part(out, text, 0, line->value_end);
         text_puts(out, is_on_command_line ? " " : "\n");
-        put_part(out, text, line->begin, line->value);
+        append_part(out, text, line->begin, line->value);
         text_puts(out, "7");
-        put_part(out, text, line->value_end, text->size);
+        append_part(out, text, line->value_end, text->size);
     }
 }
 
 /* Appends the file without a setting, its dashes and its quote. */
-static void put_without(struct text *out, const struct text *text, const struct line *line)
+static void append_without_setting(struct text *out, const struct text *text,
+                                   const struct line *line)
 {
     size_t begin = line->name;
     while (begin > line->begin && strchr("-+\"", text->data[begin - 1]) != NULL)
         begin--;
-    put_part(out, text, 0, begin);
-    put_part(out, text, line->value_end, text->size);
+    append_part(out, text, 0, begin);
+    append_part(out, text, line->value_end, text->size);
 }
 
 /* Appends the name of a setting as the changed file has it. */
@@ -201,15 +202,15 @@ static void put_name(struct text *out, const struct text *changed, size_t name)
     size_t end = name;
     while (strchr(" \t\":=\n", changed->data[end]) == NULL)
         end++;
-    put_part(out, changed, name, end);
+    append_part(out, changed, name, end);
 }
 
 /* True if remarks name a setting, in full or by the last part of its name. */
-static bool is_named(const struct text *said, const char *name)
+static bool is_named(const struct text *remarks, const char *name)
 {
     const char *last = strrchr(name, '.');
-    return strstr(said->data, name) != NULL ||
-           (last != NULL && last[1] != '\0' && strstr(said->data, last + 1) != NULL);
+    return strstr(remarks->data, name) != NULL ||
+           (last != NULL && last[1] != '\0' && strstr(remarks->data, last + 1) != NULL);
 }
 
 /* Changes one setting of a file. If the setting decides, the change is refused or said; any other
@@ -222,26 +223,27 @@ static void check_mutant(const struct file *file, const struct launch_tables *ta
     struct line line = {0};
     if (!pick_setting(&file->text, random, strstr(file->name, ".sh") != NULL, &line))
         return;
-    enum change change = (enum change)check_random_i64(random, 0, CHANGES - 1);
+    enum setting_change setting_change =
+        (enum setting_change)check_random_i64(random, 0, CHANGES - 1);
     struct text changed = {0}, without = {0}, name = {0}, label = {0};
     /* Mutants that are not of this day draw their numbers, too, so that each one is the same on all days. */
-    change_line(&changed, &file->text, &line, change, random);
+    append_changed_line(&changed, &file->text, &line, setting_change, random);
     if (!check_today(i, MUTANTS, DAYS)) {
         text_release(&changed);
         return;
     }
-    put_without(&without, &file->text, &line);
+    append_without_setting(&without, &file->text, &line);
     put_name(&name, &changed, line.name);
     struct reading before = read_text(file->name, file->text.data, file->text.size, tables);
     struct reading lacks = read_text(file->name, without.data, without.size, tables);
     struct reading after = read_text(file->name, changed.data, changed.size, tables);
     bool decides = lacks.status == STATUS_OK && !is_same(&before, &lacks);
-    bool said = after.status != STATUS_OK || is_named(&after.said, name.data);
+    bool remarks = after.status != STATUS_OK || is_named(&after.remarks, name.data);
     bool same = strcmp(before.options.data, after.options.data) == 0;
-    text_printf(&label, "%s: %s is %s\n%s%s", file->name, name.data, change_names[change],
-                after.options.data, after.said.data);
+    text_printf(&label, "%s: %s is %s\n%s%s", file->name, name.data, change_names[setting_change],
+                after.options.data, after.remarks.data);
     if (decides || !same)
-        CHECK(label.data, said);
+        CHECK(label.data, remarks);
     *tried += 1;
     *decided += decides;
     reading_release(&before);

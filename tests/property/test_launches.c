@@ -45,7 +45,7 @@ static int64_t degree(struct check_random *random)
     return any(random, 0, 1) ? 1 : (int64_t)1 << any(random, 0, 2);
 }
 
-static const char *any_model(struct check_random *random, enum framework framework)
+static const char *random_model_name(struct check_random *random, enum framework framework)
 {
     int64_t count = 0;
     while (count < 6 && models[framework][count] != NULL)
@@ -196,7 +196,7 @@ static int weights_of(const struct choices *c)
 }
 
 /* Appends the name of each choice in which a and b differ, unless the difference has no effect. */
-static void put_differences(struct text *out, const struct choices *a, const struct choices *b)
+static void append_differences(struct text *out, const struct choices *a, const struct choices *b)
 {
     bool shared = expressible_weight_sharing_ranks(a) > 1, ring = a->cp > 1;
     const struct {
@@ -278,7 +278,7 @@ static bool round_trip(struct check_random *random, enum framework framework, st
         CHECK_TEXT(text.data, diag.text != NULL ? diag.text : "", "");
         if (status == STATUS_OK) {
             text_puts(&differences, "");
-            put_differences(&differences, &written, &read);
+            append_differences(&differences, &written, &read);
             CHECK_TEXT(text.data, differences.data, "");
         }
         for (size_t i = 0; i < launch.remark_count; i++)
@@ -308,7 +308,7 @@ static void what_is_emitted_is_read_back(void)
             struct setup setup = {0};
             struct diag diag = {0};
             int64_t gpus = (int64_t)1 << any(&random, 0, 5);
-            const char *model = any_model(&random, (enum framework)framework);
+            const char *model = random_model_name(&random, (enum framework)framework);
             if (setup_load_model(&setup, model, NULL, NULL, &diag) == STATUS_OK &&
                 setup_load_cluster(&setup, "dgx-h100", 0, gpus, &diag) == STATUS_OK)
                 expressed += round_trip(&random, (enum framework)framework, &setup, &tables);

@@ -59,7 +59,7 @@ struct sim_figures {
 /* Returns a cluster on one line in which the field of `more`, such as "nic.bandwidth=1B/s", has
  * that value. It is appended, or takes the place of another value of the field. more "": nothing
  * changes. */
-static char *with_number(struct arena *arena, const char *cluster, const char *more)
+static char *cluster_with_number(struct arena *arena, const char *cluster, const char *more)
 {
     int path = (int)strcspn(more, "=") + 1;
     const char *old =
@@ -84,7 +84,7 @@ static enum status load_setup(struct setup *setup, const char *args, const char 
         options_split_words(&word, &count, &setup->arena, args, (struct loc){0}, diag);
     for (int i = 1; i < count && status == STATUS_OK; i++)
         if (strcmp(word[i - 1], "--cluster") == 0)
-            word[i] = with_number(&setup->arena, word[i], more);
+            word[i] = cluster_with_number(&setup->arena, word[i], more);
     if (status == STATUS_OK)
         status = options_parse(&options, sets, count, word, diag);
     if (status == STATUS_OK)
@@ -127,7 +127,7 @@ static bool predict(struct sim_figures *figures, size_t i, const char *more,
 
 static struct sim_figures usual[ARRAY_LEN(predictions)];
 
-static bool is_usual(const struct sim_figures *figures, size_t i)
+static bool figures_are_usual(const struct sim_figures *figures, size_t i)
 {
     bool same = figures->step_s == usual[i].step_s && figures->mfu == usual[i].mfu;
     for (int l = 0; l < LIMIT_COUNT; l++)
@@ -147,7 +147,7 @@ static const char *const exceptions[][2] = {
     {"attention.cudnn-mxfp8.merge_bytes", "rings, which have no attention in 8 bits"},
 };
 
-static bool is_exception(const char *name)
+static bool is_exempt_number(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(exceptions); i++)
         if (strcmp(name, exceptions[i][0]) == 0)
@@ -161,7 +161,8 @@ static const double factors[2] = {0.03, 3};
 /* Checks that a change of a number by one of the factors changes a prediction, or that all
  * predictions refuse it; a change of an exception must change none. The number is changed by the
  * text `more` of each factor, or by `change`. Each day tests a quarter of the numbers. */
-static void check_matters(const char *name, const char *const more[2], struct number_change *change)
+static void check_number_matters(const char *name, const char *const more[2],
+                                 struct number_change *change)
 {
     static size_t number;
     if (!check_today(number++, SIZE_MAX, 4))
@@ -176,15 +177,15 @@ static void check_matters(const char *name, const char *const more[2], struct nu
             bool ok = predict(&figures, i, more != NULL ? more[f] : "", change, &diag);
             diag_release(&diag);
             taken |= ok;
-            if (ok && !is_usual(&figures, i)) {
-                CHECK(name, !is_exception(name));
+            if (ok && !figures_are_usual(&figures, i)) {
+                CHECK(name, !is_exempt_number(name));
                 return;
             }
         }
     }
     char label[160];
     snprintf(label, sizeof label, "%s changes a prediction, or is refused", name);
-    CHECK(label, !taken || is_exception(name));
+    CHECK(label, !taken || is_exempt_number(name));
 }
 
 static void predictions_can_be_made(void)
@@ -233,13 +234,13 @@ static void every_number_of_a_cluster_matters(void)
         const char *more[2] = {
             field_text(&arena, field, field->type == FIELD_BOOL ? 0 : from * factors[0]),
             field_text(&arena, field, field->type == FIELD_BOOL ? 1 : from * factors[1])};
-        check_matters(field->path, more, NULL);
+        check_number_matters(field->path, more, NULL);
     }
     diag_release(&diag);
     arena_release(&arena);
 }
 
-static double changed(double number, enum unit_kind unit, double factor)
+static double changed_number(double number, enum unit_kind unit, double factor)
 {
     static const double small[UNIT_KIND_COUNT] = {
         [UNIT_NONE] = 1,       [UNIT_BYTES] = 1e6,       [UNIT_BYTES_PER_S] = 1e9,
@@ -251,7 +252,7 @@ static double changed(double number, enum unit_kind unit, double factor)
 static void change_cost(struct setup *setup, size_t i, double factor)
 {
     double *number = (double *)((char *)&setup->cost + cost_params[i].offset);
-    *number = changed(*number, cost_params[i].unit, factor);
+    *number = changed_number(*number, cost_params[i].unit, factor);
 }
 
 static void every_number_of_a_device_matters(void)
@@ -259,7 +260,7 @@ static void every_number_of_a_device_matters(void)
     for (size_t i = 0; i < cost_param_count; i++) {
         char name[96];
         snprintf(name, sizeof name, "%s.%s", cost_params[i].family, cost_params[i].field);
-        check_matters(name, NULL, &(struct number_change){change_cost, i, 0});
+        check_number_matters(name, NULL, &(struct number_change){change_cost, i, 0});
     }
 }
 
@@ -271,7 +272,8 @@ static void change_attention(struct setup *setup, size_t i, double factor)
     size_t impl = i / ATTENTION_NUMBERS, number = i % ATTENTION_NUMBERS;
     struct device_cost *cost = &setup->cost;
     if (number == 2 * PASS_NUMBERS)
-        cost->attention_watts[impl] = changed(cost->attention_watts[impl], UNIT_WATTS, factor);
+        cost->attention_watts[impl] =
+            changed_number(cost->attention_watts[impl], UNIT_WATTS, factor);
     if (number == 2 * PASS_NUMBERS + 1)
         cost->merge_bytes_per_element[impl] *= factor;
     if (number >= 2 * PASS_NUMBERS)
@@ -303,7 +305,7 @@ static void every_number_of_attention_matters(void)
         enum attention_impl impl = (enum attention_impl)(i / ATTENTION_NUMBERS);
         snprintf(name, sizeof name, "attention.%s.%s", attention_impl_name(impl),
                  names[i % ATTENTION_NUMBERS]);
-        check_matters(name, NULL, &(struct number_change){change_attention, i, 0});
+        check_number_matters(name, NULL, &(struct number_change){change_attention, i, 0});
     }
 }
 

@@ -9,7 +9,7 @@ static void nothing_is_better_than_a_plan(void)
     check_plans(worlds != NULL ? (int)strtol(worlds, NULL, 10) : 60, 12, false);
 }
 
-static const struct plan_question questions[] = {
+static const struct plan_case questions[] = {
     {"llama3-8b", NULL, "dgx-h100", NULL, 8, 131072, 0},
     {"llama3-8b", NULL, "dgx-h100", NULL, 8, 524288, 1},
     {"gpt-7b", NULL, "sppo-a100", "sppo", 16, 262144, 2},
@@ -18,14 +18,14 @@ static const struct plan_question questions[] = {
     {"gpt-30b", "layers=24", "dgx-a100", "megatron-sp", 16, 32768, 16},
 };
 
-static void small_questions_are_answered_as_by_a_sweep(void)
+static void small_plans_equal_a_sweep(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(questions); i++)
-        check_question(&questions[i]);
+        check_plan_case(&questions[i]);
 }
 
 static const struct check_case cases[] = {
     {"nothing is better than a plan", nothing_is_better_than_a_plan},
-    {"small questions are answered as by a sweep", small_questions_are_answered_as_by_a_sweep},
+    {"small questions are answered as by a sweep", small_plans_equal_a_sweep},
 };
 CHECK_MAIN("plans", cases)

@@ -234,7 +234,7 @@ static void model_flops_at_peak_are_mfu(void)
 /* ---- profile ideal ---- */
 
 /* Returns a larger model, whose products take longer than their launches or (factor 16) about as long. */
-static struct transformer larger(const struct transformer *shape, struct check_random *random)
+static struct transformer larger_model(const struct transformer *shape, struct check_random *random)
 {
     struct transformer model = *shape;
     int64_t factor = check_random_i64(random, 0, 1) ? 64 : 16;
@@ -248,14 +248,15 @@ static struct transformer larger(const struct transformer *shape, struct check_r
 
 /* Returns a random request that all profiles accept, with fixed choices where profiles differ in layout or
  * kernels. */
-static struct request request_of_all(struct check_random *random, struct transformer *model)
+static struct request request_for_all_profiles(struct check_random *random,
+                                               struct transformer *model)
 {
     bool stages = check_random_i64(random, 0, 3) == 0;
     struct request request = shapes_request(random, stages ? 4 : 8, false);
     while (stages && request.chunk_tokens > 0)
         request = shapes_request(random, 4, false);
     int64_t longer = (int64_t)1 << check_random_i64(random, 3, 9);
-    *model = larger(request.model, random);
+    *model = larger_model(request.model, random);
     request.model = model;
     request.seq *= longer;
     request.chunk_tokens *= longer;
@@ -276,14 +277,14 @@ static struct request request_of_all(struct check_random *random, struct transfo
     return request;
 }
 
-struct priced {
+struct step_figures {
     double step_s;
     double updates_s; /* communication of the optimizer, on the rank where it is most */
     char label[320];
 };
 
-static double updates_of_rank(const struct property_world *w, const struct sim_result *result,
-                              uint32_t rank)
+static double update_seconds_of_rank(const struct property_world *w,
+                                     const struct sim_result *result, uint32_t rank)
 {
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
     const double *start = sim_start_s(result, rank), *end = sim_end_s(result, rank);
@@ -298,20 +299,21 @@ static double updates_of_rank(const struct property_world *w, const struct sim_r
     return sum;
 }
 
-static bool price(struct priced *priced, const struct request *request, const char *cluster,
-                  const struct profile *as)
+static bool predict_with_profile(struct step_figures *step_figures, const struct request *request,
+                                 const char *cluster, const struct profile *as)
 {
     struct property_world w = {0};
     struct sim_result result;
     bool ok = world_build(&w, cluster, request, as) && simulate(&w, false, &result);
-    *priced = (struct priced){0};
+    *step_figures = (struct step_figures){0};
     if (ok) {
-        priced->step_s = result.step_s;
+        step_figures->step_s = result.step_s;
         for (uint32_t rank = 0; rank < result.rank_count; rank++)
-            priced->updates_s = fmax(priced->updates_s, updates_of_rank(&w, &result, rank));
+            step_figures->updates_s =
+                fmax(step_figures->updates_s, update_seconds_of_rank(&w, &result, rank));
         sim_result_release(&result);
     }
-    memcpy(priced->label, w.label, sizeof priced->label);
+    memcpy(step_figures->label, w.label, sizeof step_figures->label);
     world_release(&w);
     return ok;
 }
@@ -331,11 +333,11 @@ static void no_profile_beats_ideal(void)
     CHECK_TEXT("the last profile", ideal->name, "ideal");
     for (int i = 0; i < 60; i++) {
         struct transformer model;
-        struct request request = request_of_all(&random, &model);
+        struct request request = request_for_all_profiles(&random, &model);
         const struct profile *other = &profiles[check_random_i64(&random, 0, (int64_t)count - 2)];
-        const char *cluster = any_cluster(&random);
+        const char *cluster = random_cluster(&random);
         struct profile same = *ideal;
-        struct priced theirs, ours;
+        struct step_figures theirs, ours;
         if (other->ring_keeps_blocks && request.cp > 1)
             continue;
         if (other->collectives_block_issue && request.pp > 1) /* refused */
@@ -351,9 +353,9 @@ static void no_profile_beats_ideal(void)
         same.has_root_unit = other->has_root_unit;
         same.offload_grain_bytes = other->offload_grain_bytes;
         request.profile = other->name;
-        bool ok = price(&theirs, &request, cluster, NULL);
+        bool ok = predict_with_profile(&theirs, &request, cluster, NULL);
         request.profile = ideal->name;
-        if (!ok || !price(&ours, &request, cluster, &same))
+        if (!ok || !predict_with_profile(&ours, &request, cluster, &same))
             continue;
         double shared = fmax(ours.updates_s - theirs.updates_s, 0);
         CHECK(theirs.label, ours.step_s <= theirs.step_s * (1 + 1e-4) + shared);

@@ -78,17 +78,17 @@ static inline bool world_build(struct property_world *w, const char *cluster,
     return true;
 }
 
-static inline const char *any_cluster(struct check_random *random)
+static inline const char *random_cluster(struct check_random *random)
 {
     return clusters[check_random_i64(random, 0, ARRAY_LEN(clusters) - 1)];
 }
 
 /* Builds a schedule of `request` on a random cluster, with `layers` layers; 0: as many as the model has. */
-static inline bool world_of(struct property_world *w, struct check_random *random,
-                            struct request request, int64_t layers)
+static inline bool world_of_request(struct property_world *w, struct check_random *random,
+                                    struct request request, int64_t layers)
 {
     *w = (struct property_world){0};
-    const char *cluster = any_cluster(random);
+    const char *cluster = random_cluster(random);
     if (layers > 0) {
         w->model = *request.model;
         w->model.layers = layers;
@@ -122,7 +122,7 @@ static inline bool world_make_stages(struct property_world *w, struct check_rand
     while (request.chunk_tokens > 0) /* fpdt cuts sequences itself */
         request = shapes_request(random, 2, false);
     add_stages(&request, random);
-    return world_of(w, random, request, 2 * request.pp * check_random_i64(random, 1, 2));
+    return world_of_request(w, random, request, 2 * request.pp * check_random_i64(random, 1, 2));
 }
 
 /* Makes a world of 8 to 128 ranks, whose data-parallel degree is at least four times that of a small request; up to a
@@ -156,7 +156,7 @@ static inline bool world_make_replicas(struct property_world *w, struct check_ra
 
 static inline bool world_make(struct property_world *w, struct check_random *random)
 {
-    return world_of(w, random, shapes_request(random, 8, false), 0);
+    return world_of_request(w, random, shapes_request(random, 8, false), 0);
 }
 
 /* Simulates a step. exact: of every rank, without folding. Returns false, with a failed check, if it cannot be. */

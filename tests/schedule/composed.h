@@ -40,7 +40,7 @@ static inline struct request composed_request(size_t shape, int64_t ranks)
 }
 
 /* Returns the number of ranks that do an op's work: those that pass its guard, or all. */
-static inline double ranks_doing(const struct ir *ir, uint32_t op)
+static inline double ranks_that_run_op(const struct ir *ir, uint32_t op)
 {
     uint32_t ranks = mesh_rank_count(&ir->mesh), count = 0;
     if (ir->op.guard[op] == IR_NONE16)
@@ -59,7 +59,7 @@ static inline void composed_forward_flops(const struct ir *ir, double *products,
             continue;
         double flops = 0;
         if (!work_has_documents(ir_work(ir, op)))
-            flops = work_flops(ir_work(ir, op)) * ranks_doing(ir, op);
+            flops = work_flops(ir_work(ir, op)) * ranks_that_run_op(ir, op);
         for (uint32_t rank = 0;
              work_has_documents(ir_work(ir, op)) && rank < mesh_rank_count(&ir->mesh); rank++)
             flops += ir_work_flops_on_rank(ir, ir_work(ir, op), rank);

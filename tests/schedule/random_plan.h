@@ -9,8 +9,9 @@ enum { PLAN_TOKENS_MAX = 48, PLAN_RANKS_MAX = 4 };
 
 /* Cuts a tile at random, and writes a row for each part with a random rank and round. tile: first query, number of
  * queries, first key, number of keys. what: the kind of the rows, "tile" or "btile". */
-static inline void plan_cut_tiles(struct text *text, struct check_random *random, int sequence,
-                                  const char *what, uint32_t ranks, const int64_t tile[4])
+static inline void plan_write_cut_tiles(struct text *text, struct check_random *random,
+                                        int sequence, const char *what, uint32_t ranks,
+                                        const int64_t tile[4])
 {
     const int64_t rows = tile[1], keys = tile[3];
     for (int axis = 0; axis < 2; axis++) {
@@ -23,8 +24,8 @@ static inline void plan_cut_tiles(struct text *text, struct check_random *random
         const int64_t of_keys[2][4] = {{tile[0], rows, tile[2], cut},
                                        {tile[0], rows, tile[2] + cut, keys - cut}};
         for (int part = 0; part < 2; part++)
-            plan_cut_tiles(text, random, sequence, what, ranks,
-                           axis ? of_keys[part] : of_queries[part]);
+            plan_write_cut_tiles(text, random, sequence, what, ranks,
+                                 axis ? of_keys[part] : of_queries[part]);
         return;
     }
     text_printf(text, "%d,%s,%d,%d,%d,%d,%d,%d\n", sequence, what, (int)tile[0], (int)tile[1],
@@ -55,9 +56,9 @@ static inline void plan_write_sequence(struct text *text, struct check_random *r
     }
     if (check_random_i64(random, 0, 4) == 0)
         return;
-    plan_cut_tiles(text, random, sequence, "tile", ranks, all);
+    plan_write_cut_tiles(text, random, sequence, "tile", ranks, all);
     if (check_random_i64(random, 0, 2) == 0)
-        plan_cut_tiles(text, random, sequence, "btile", ranks, all);
+        plan_write_cut_tiles(text, random, sequence, "btile", ranks, all);
 }
 
 /* Writes the first lines of a plan, and its first sequence. window: the window that the first line states; 0: none. */
@@ -72,12 +73,13 @@ static inline void plan_write_random(struct text *text, struct check_random *ran
 }
 
 /* Changes one field of one run or tile of the plan's first sequence. */
-static inline void plan_mutate(struct core_plan *plan, struct check_random *random)
+static inline void plan_change_one_field(struct core_plan *plan, struct check_random *random)
 {
     struct core_sequence *s = &plan->sequence[0];
     int64_t by = check_random_i64(random, 0, 1) ? 1 : -1;
     if (s->tile_count == 0 || check_random_i64(random, 0, 3) == 0) {
-        struct core_run *run = &s->run[check_random_i64(random, 0, (int64_t)s->run_count - 1)];
+        struct core_token_run *run =
+            &s->run[check_random_i64(random, 0, (int64_t)s->run_count - 1)];
         switch (check_random_i64(random, 0, 2)) {
         case 0:
             run->begin += run->begin + by < 0 ? 1 : by;

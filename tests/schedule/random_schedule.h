@@ -51,8 +51,8 @@ static inline struct view random_operand(struct ir *ir, struct check_random *ran
 }
 
 /* Adds a role of random ops to *ir. The first two buffers of a role are in hbm and pinned. */
-static inline void random_role(struct ir *ir, struct check_random *random,
-                               struct random_sizes sizes)
+static inline void add_random_role(struct ir *ir, struct check_random *random,
+                                   struct random_sizes sizes)
 {
     uint8_t stream[RANDOM_STREAMS] = {
         ir_add_stream(ir, "compute", STREAM_COMPUTE), ir_add_stream(ir, "side", STREAM_COMPUTE),
@@ -126,7 +126,7 @@ static inline void random_role(struct ir *ir, struct check_random *random,
 
 /* Returns a table in which before[a * ops + b] is true if op a has ended when op b starts, by the transitive
  * closure of the rules. Ops count from the role's first. The caller frees the table. */
-static inline bool *slow_order(const struct ir *ir, uint32_t role)
+static inline bool *order_by_closure(const struct ir *ir, uint32_t role)
 {
     uint32_t begin = ir->role[role].op_begin, n = ir->role[role].op_count;
     bool *before = heap_zalloc((size_t)n * n, sizeof *before);

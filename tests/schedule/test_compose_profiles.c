@@ -74,7 +74,7 @@ static void fsdp1_passes_over_gradients_before_each_reduction(void)
 }
 
 /* True if a buffer is there while an op runs: from the first op that touches it to the last of its free set. */
-static bool lives_at(const struct ir *ir, uint32_t buffer, uint32_t op)
+static bool is_live_at(const struct ir *ir, uint32_t buffer, uint32_t op)
 {
     const op_id *set = ir_free_set(ir, buffer);
     uint32_t first = IR_NONE, last = 0;
@@ -124,7 +124,7 @@ static void a_loss_keeps_what_its_implementation_does(void)
                     continue;
                 int64_t bytes = (int64_t)ir_buffer_bytes(&ir, (buffer_id){b});
                 all += op == 0 ? bytes : 0;
-                live += lives_at(&ir, b, op) ? bytes : 0;
+                live += is_live_at(&ir, b, op) ? bytes : 0;
             }
             most = live > most ? live : most;
         }
@@ -136,13 +136,13 @@ static void a_loss_keeps_what_its_implementation_does(void)
 }
 
 /* Returns the most bytes of logits that are live at one time. */
-static int64_t most_of_logits(const struct ir *ir)
+static int64_t peak_bytes_of_logits(const struct ir *ir)
 {
     int64_t most = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         int64_t live = 0;
         for (uint32_t b = 0; b < ir->buffer.count; b++)
-            if (ir->buffer.category[b] == CATEGORY_LOGITS && lives_at(ir, b, op))
+            if (ir->buffer.category[b] == CATEGORY_LOGITS && is_live_at(ir, b, op))
                 live += (int64_t)ir_buffer_bytes(ir, (buffer_id){b});
         most = live > most ? live : most;
     }
@@ -168,7 +168,7 @@ static void a_loss_over_parts_keeps_what_its_implementation_does(void)
         request.loss = rows[i].loss;
         composed_build(&ir, &c, &request, loss_names[rows[i].loss]);
         /* and at most 44 bytes a row of statistics */
-        CHECK_CLOSE(loss_names[rows[i].loss], (double)most_of_logits(&ir),
+        CHECK_CLOSE(loss_names[rows[i].loss], (double)peak_bytes_of_logits(&ir),
                     (double)(c.seq * (rows[i].most * 48 + 22)), 22.0 / 48 / 2);
         ir_release(&ir);
     }
@@ -237,7 +237,7 @@ static void internlm_all_reduces_flat_buckets(void)
 /* What DTensor does in addition to the kernels of one rank: it sums gradients of gathered tokens,
  * computes the loss operator by operator, and makes the gradient of the whole embedding, whose rows
  * of other ranks are clipped where FSDP does not shard them. */
-static void dtensor_does_more(void)
+static void dtensor_adds_operators(void)
 {
     static const struct {
         const char *label;
@@ -681,7 +681,7 @@ static const struct check_case cases[] = {
      a_loss_over_parts_keeps_what_its_implementation_does},
     {"Megatron holds placeholders of gradients", megatron_holds_placeholders_of_gradients},
     {"InternLM all-reduces flat buckets", internlm_all_reduces_flat_buckets},
-    {"DTensor does more than a rank's part", dtensor_does_more},
+    {"DTensor does more than a rank's part", dtensor_adds_operators},
     {"a cut loss multiplies once more", a_cut_loss_multiplies_once_more},
     {"gradients have the numbers asked for", gradients_have_the_numbers_asked_for},
     {"FSDP gathers and reduces as asked", fsdp_gathers_and_reduces_as_asked},

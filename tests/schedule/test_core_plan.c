@@ -104,13 +104,13 @@ static void least_bytes_by_hand(void)
     const double tokens = 1048576, own = tokens / 64, pairs = tokens * tokens / 2;
     const struct transformer llama = {.heads = 32, .kv_heads = 8, .head_dim = 128};
     const struct row_bytes grouped = row_bytes_of_layer(&llama, 2), whole = {16384, 8192, 8320};
-    CHECK_CLOSE("queries stay", coverage_fewest_bytes(pairs, 64, own, &grouped, false), 2.080e9,
+    CHECK_CLOSE("queries stay", coverage_bound_of_bytes(pairs, 64, own, &grouped, false), 2.080e9,
                 1e-3);
-    CHECK_CLOSE("queries move", coverage_fewest_bytes(pairs, 64, own, &grouped, true), 1.187e9,
+    CHECK_CLOSE("queries move", coverage_bound_of_bytes(pairs, 64, own, &grouped, true), 1.187e9,
                 1e-3);
-    CHECK_CLOSE("as many heads", coverage_fewest_bytes(pairs, 64, own, &whole, false), 8.321e9,
+    CHECK_CLOSE("as many heads", coverage_bound_of_bytes(pairs, 64, own, &whole, false), 8.321e9,
                 1e-3);
-    CHECK_CLOSE("and they move", coverage_fewest_bytes(pairs, 64, own, &whole, true), 2.510e9,
+    CHECK_CLOSE("and they move", coverage_bound_of_bytes(pairs, 64, own, &whole, true), 2.510e9,
                 1e-3);
     /* DeepSeek-V2-Lite: 16 heads, of 192 columns in q and k and 128 in v */
     const struct transformer latent = {.heads = 16,
@@ -123,7 +123,7 @@ static void least_bytes_by_hand(void)
     CHECK_CLOSE("a key with its value", unequal.key, 10240, 0);
     CHECK_CLOSE("a query", unequal.query, 6144, 0);
     CHECK_CLOSE("a result", unequal.result, 4160, 0);
-    CHECK_CLOSE("own keys suffice", coverage_fewest_bytes(64 * own, 64, own, &whole, true), 0, 0);
+    CHECK_CLOSE("own keys suffice", coverage_bound_of_bytes(64 * own, 64, own, &whole, true), 0, 0);
 }
 
 static void faults_have_counterexamples(void)
@@ -164,7 +164,7 @@ static void faults_have_counterexamples(void)
     }
 }
 
-static void bad_texts(void)
+static void wrong_texts_are_refused(void)
 {
     static const struct {
         const char *text, *message;
@@ -221,12 +221,13 @@ static bool sees(const struct core_plan *plan, int64_t query, int64_t key)
            (plan->window_tokens == 0 || key > query - plan->window_tokens);
 }
 
-static int tiles_of(const struct core_sequence *s, bool backward, int64_t query, int64_t key)
+static int tile_count_of_pair(const struct core_sequence *s, bool backward, int64_t query,
+                              int64_t key)
 {
     int count = 0;
     for (size_t i = 0; i < s->tile_count; i++) {
         const struct core_tile *t = &s->tile[i];
-        count += t->is_of_backward == backward && query >= t->first_query &&
+        count += t->is_backward_tile == backward && query >= t->first_query &&
                  query < t->first_query + t->query_count && key >= t->first_key &&
                  key < t->first_key + t->key_count;
     }
@@ -244,7 +245,7 @@ static int owners_of(const struct core_sequence *s, int64_t token)
 static bool has_backward(const struct core_sequence *s)
 {
     for (size_t i = 0; i < s->tile_count; i++)
-        if (s->tile[i].is_of_backward)
+        if (s->tile[i].is_backward_tile)
             return true;
     return false;
 }
@@ -267,7 +268,7 @@ static bool is_right(const struct core_plan *plan)
             return false;
         for (int64_t k = 0; s->tile_count > 0 && k <= q; k++)
             for (int pass = 0; pass < (has_backward(s) ? 2 : 1); pass++)
-                if (sees(plan, q, k) && tiles_of(s, pass, q, k) != 1)
+                if (sees(plan, q, k) && tile_count_of_pair(s, pass, q, k) != 1)
                     return false;
     }
     for (size_t i = 0; i < s->tile_count; i++)
@@ -307,9 +308,9 @@ static bool is_proved(const struct core_plan *plan, const char *message)
     const int64_t a = number[0], b = number[1], c = number[2];
     const bool backward = strstr(at, "(backward)") != NULL;
     if (begins(at, "query ") && strstr(at, ", which no tile") != NULL)
-        return sees(plan, a, b) && tiles_of(s, backward, a, b) == 0;
+        return sees(plan, a, b) && tile_count_of_pair(s, backward, a, b) == 0;
     if (begins(at, "query ") && strstr(at, " are in two tiles") != NULL)
-        return sees(plan, a, b) && tiles_of(s, backward, a, b) >= 2;
+        return sees(plan, a, b) && tile_count_of_pair(s, backward, a, b) >= 2;
     if (begins(at, "token ") && strstr(at, " has two owners") != NULL)
         return owners_of(s, a) >= 2;
     if (begins(at, "token ") && strstr(at, " has no owner") != NULL)
@@ -348,13 +349,13 @@ static void check_loads(const struct core_plan *plan, const char *label)
     }
     const struct document_list list = core_plan_document_list(s);
     const struct row_bytes rows = {1, 1, 1};
-    struct coverage_fewest least =
-        coverage_fewest_keys(&list, plan->window_tokens, plan->rank_count, pairs);
+    struct coverage_bound least =
+        coverage_bound_of_keys(&list, plan->window_tokens, plan->rank_count, pairs);
     CHECK(label,
           queries > 0 || (keys > least.all_ranks - 1e-9 && most_keys > least.fullest_rank - 1e-9));
     CHECK(label,
-          most_rows > coverage_fewest_bytes(pairs, plan->rank_count,
-                                            (double)s->tokens / plan->rank_count, &rows, true) -
+          most_rows > coverage_bound_of_bytes(pairs, plan->rank_count,
+                                              (double)s->tokens / plan->rank_count, &rows, true) -
                           1e-9);
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         bool query[TOKENS_MAX] = {0}, key[TOKENS_MAX] = {0}, owned[TOKENS_MAX] = {0};
@@ -367,7 +368,7 @@ static void check_loads(const struct core_plan *plan, const char *label)
                 bool mine = s->tile_count == 0 && owned[q];
                 for (size_t i = 0; i < s->tile_count; i++) {
                     const struct core_tile *t = &s->tile[i];
-                    mine |= !t->is_of_backward && t->rank == r && q >= t->first_query &&
+                    mine |= !t->is_backward_tile && t->rank == r && q >= t->first_query &&
                             q < t->first_query + t->query_count && k >= t->first_key &&
                             k < t->first_key + t->key_count;
                 }
@@ -408,8 +409,8 @@ static void least_keys_by_hand(void)
         {"wide window", {.document_count = 1, .document_end = one}, 12, 4, 126, 15.5, 3.875},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct coverage_fewest least =
-            coverage_fewest_keys(&rows[i].documents, rows[i].window, rows[i].ranks, rows[i].pairs);
+        struct coverage_bound least = coverage_bound_of_keys(&rows[i].documents, rows[i].window,
+                                                             rows[i].ranks, rows[i].pairs);
         CHECK_CLOSE(rows[i].label, least.all_ranks, rows[i].all, 1e-12);
         CHECK_CLOSE(rows[i].label, least.fullest_rank, rows[i].most, 1e-12);
     }
@@ -432,7 +433,7 @@ static void plans_and_mutants(void)
             CHECK_INT(text.data, core_plan_check(&plan, "t", &diag), STATUS_OK);
             CHECK(text.data, is_right(&plan));
             check_loads(&plan, text.data);
-            plan_mutate(&plan, &random);
+            plan_change_one_field(&plan, &random);
             bool right = core_plan_check(&plan, "t", &diag) == STATUS_OK;
             if (right)
                 CHECK(text.data, is_right(&plan));
@@ -456,7 +457,7 @@ static const struct check_case cases[] = {
     {"least bytes by hand", least_bytes_by_hand},
     {"least keys by hand", least_keys_by_hand},
     {"faults have counterexamples", faults_have_counterexamples},
-    {"bad texts", bad_texts},
+    {"bad texts", wrong_texts_are_refused},
     {"plans and mutants", plans_and_mutants},
 };
 CHECK_MAIN("core plan", cases)

@@ -47,7 +47,7 @@ static struct request request_of(const char *strategy, const char *profile, int 
                             .gpus_per_node = 4};
 }
 
-static void make_from(struct ir *ir, struct choices *c, const struct request *request)
+static void make_from_request(struct ir *ir, struct choices *c, const struct request *request)
 {
     struct diag diag = {0};
     CHECK("resolve", resolve_choices(c, request, NULL, &diag) == STATUS_OK);
@@ -62,7 +62,7 @@ static void make_schedule(struct ir *ir, struct choices *c, const char *strategy
                           const char *profile, int activations, int64_t chunk, int64_t seq)
 {
     const struct request request = request_of(strategy, profile, activations, chunk, seq);
-    make_from(ir, c, &request);
+    make_from_request(ir, c, &request);
 }
 
 /* ---- Table 2 ---- */
@@ -92,7 +92,7 @@ static double operands(const struct ir *ir, uint32_t op, uint32_t from, uint32_t
     return elements / unit;
 }
 
-static double all_operands(const struct ir *ir, uint32_t op)
+static double operand_bytes(const struct ir *ir, uint32_t op)
 {
     return operands(ir, op, 0, (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]);
 }
@@ -105,14 +105,14 @@ static double written(const struct ir *ir, uint32_t op)
 
 /* Returns the size of the operands of three all-to-alls that are live while the k-th runs, in units
  * of one hidden tensor: earlier all-to-alls have ended and later ones have not started. */
-static double exchange_alive(const struct ir *ir, int k)
+static double live_exchange_tensors(const struct ir *ir, int k)
 {
     double sum = 0;
     for (int i = 0; i < 3; i++) {
         uint32_t op = find_op(ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i);
         sum += i > k   ? operands(ir, op, 0, 1)
                : i < k ? operands(ir, op, 1, 2)
-                       : all_operands(ir, op);
+                       : operand_bytes(ir, op);
     }
     return sum;
 }
@@ -124,23 +124,23 @@ static void a_block_is_table_2(void)
     double in_flight = 0;
     make_schedule(&ir, &c, "ulysses", "ideal", CHOICE_ACTIVATIONS_KEEP, 0, TOKENS);
     for (int i = 0; i < 3; i++)
-        in_flight += all_operands(&ir, find_op(&ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i));
+        in_flight += operand_bytes(&ir, find_op(&ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i));
     uint32_t gelu = find_op(&ir, WORK_GELU_BACKWARD, PHASE_BACKWARD, 0);
     const struct {
         const char *label;
         double got, paper;
     } rows[] = {
         {"forward, qkv", written(&ir, find_op(&ir, WORK_MATMUL, PHASE_FORWARD, 0)), 3},
-        {"forward, the first all-to-all", exchange_alive(&ir, 0), 4},
-        {"forward, the second", exchange_alive(&ir, 1), 4},
-        {"forward, the third", exchange_alive(&ir, 2), 4},
+        {"forward, the first all-to-all", live_exchange_tensors(&ir, 0), 4},
+        {"forward, the second", live_exchange_tensors(&ir, 1), 4},
+        {"forward, the third", live_exchange_tensors(&ir, 2), 4},
         {"forward, all in flight", in_flight, 6},
-        {"forward, attention", all_operands(&ir, find_op(&ir, WORK_ATTENTION, PHASE_FORWARD, 0)),
+        {"forward, attention", operand_bytes(&ir, find_op(&ir, WORK_ATTENTION, PHASE_FORWARD, 0)),
          4},
         {"forward, feed-forward", written(&ir, find_op(&ir, WORK_MATMUL, PHASE_FORWARD, 2)), 4},
         {"backward, attention",
-         all_operands(&ir, find_op(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 0)), 8},
-        {"backward, qkv", all_operands(&ir, find_op(&ir, WORK_UNPACK, PHASE_BACKWARD, 0)), 6},
+         operand_bytes(&ir, find_op(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 0)), 8},
+        {"backward, qkv", operand_bytes(&ir, find_op(&ir, WORK_UNPACK, PHASE_BACKWARD, 0)), 6},
         /* the gradients on both sides of the activation; the forward counts what it keeps */
         {"backward, feed-forward", operands(&ir, gelu, 0, 1) + written(&ir, gelu), 8},
     };
@@ -157,11 +157,11 @@ static void a_chunk_is_its_share(void)
     struct choices c;
     make_schedule(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, TOKENS / U, TOKENS);
     CHECK_CLOSE("qkv", written(&ir, find_op(&ir, WORK_MATMUL, PHASE_FORWARD, 0)), 3. / U, 1e-12);
-    CHECK_CLOSE("a tile", all_operands(&ir, find_op(&ir, WORK_ATTENTION, PHASE_FORWARD, 5)), 4. / U,
-                1e-12);
+    CHECK_CLOSE("a tile", operand_bytes(&ir, find_op(&ir, WORK_ATTENTION, PHASE_FORWARD, 5)),
+                4. / U, 1e-12);
     CHECK_CLOSE("a tile backward",
-                all_operands(&ir, find_op(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 5)), 8. / U,
-                1e-12);
+                operand_bytes(&ir, find_op(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 5)),
+                8. / U, 1e-12);
     CHECK_CLOSE("feed-forward, in twice as many",
                 written(&ir, find_op(&ir, WORK_GELU, PHASE_FORWARD, 3)), 4. / (2 * U), 1e-12);
     ir_release(&ir);
@@ -175,7 +175,7 @@ struct fpdt_tally {
     int64_t loads, stores, syncs, barriers, merges;
 };
 
-static struct fpdt_tally tally_of(const struct ir *ir, enum phase phase)
+static struct fpdt_tally count_ops_of_phase(const struct ir *ir, enum phase phase)
 {
     struct fpdt_tally t = {{0}, {0}, 0, 0, 0, 0, 0, 0, 0};
     for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -210,7 +210,8 @@ static void the_public_code_copies_what_it_says(void)
         int64_t lse = 4 * chunk * block.heads / RANKS, tiles = u * (u + 1) / 2;
         snprintf(label, sizeof label, "u %lld", (long long)u);
         make_schedule(&ir, &c, "fpdt", "deepspeed", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
-        struct fpdt_tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
+        struct fpdt_tally f = count_ops_of_phase(&ir, PHASE_FORWARD),
+                          b = count_ops_of_phase(&ir, PHASE_BACKWARD);
         CHECK_INT(label, f.tiles[0], tiles);
         CHECK_INT(label, f.causal[0], u);
         CHECK_INT(label, f.merges, tiles - u);
@@ -244,7 +245,8 @@ static void the_ideal_copies_less(void)
         int64_t lse = 4 * chunk * block.heads / RANKS, tiles = u * (u + 1) / 2;
         snprintf(label, sizeof label, "u %lld", (long long)u);
         make_schedule(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
-        struct fpdt_tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
+        struct fpdt_tally f = count_ops_of_phase(&ir, PHASE_FORWARD),
+                          b = count_ops_of_phase(&ir, PHASE_BACKWARD);
         CHECK_INT(label, f.load_bytes, (u * (u - 1) - 2) * n);
         /* sets are fetched for all tiles but the last, which uses that of the previous tile; dO of the first round
          * does not come from the host, and dq of the first round does not exist yet; a pair of every chunk is
@@ -288,7 +290,7 @@ static void grouped_queries_move_less_with_queries_outside(void)
                                         .gpus_per_node = 4};
         CHECK("build", resolve_choices(&c, &request, NULL, &diag) == STATUS_OK &&
                            step_build(&ir, &c, &diag) == STATUS_OK);
-        struct fpdt_tally b = tally_of(&ir, PHASE_BACKWARD);
+        struct fpdt_tally b = count_ops_of_phase(&ir, PHASE_BACKWARD);
         bytes[order] = b.load_bytes + b.store_bytes;
         ir_release(&ir);
         diag_release(&diag);
@@ -331,7 +333,7 @@ static void micro_batches_share_their_memory_of_the_host(void)
                 request_of("fpdt", "ideal", CHOICE_ACTIVATIONS_FULL, 512, 4096);
             request.chunk_fetch = f;
             request.global_batch = batches;
-            make_from(&ir, &c, &request);
+            make_from_request(&ir, &c, &request);
             of_one = batches == 1 ? ir.planned_bytes[MEMORY_PINNED] : of_one;
             CHECK("the host stores chunks", of_one > 0);
             CHECK_INT(labels[f], (int64_t)ir.planned_bytes[MEMORY_PINNED], (int64_t)of_one);

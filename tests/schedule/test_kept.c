@@ -45,25 +45,25 @@ static struct transformer model_of(const char *name)
 }
 
 /* The first op that touches a buffer, and the last of its free set. */
-struct life {
+struct live_span {
     uint32_t first, last;
 };
 
 /* Returns the lives of all buffers, by number, on the heap. */
-static struct life *lives_of(const struct ir *ir)
+static struct live_span *live_spans_of(const struct ir *ir)
 {
-    struct life *life = calloc(ir->buffer.count + 1, sizeof *life);
+    struct live_span *live_span = calloc(ir->buffer.count + 1, sizeof *live_span);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
-        life[b].first = IR_NONE;
+        live_span[b].first = IR_NONE;
     for (uint32_t op = ir->op.count; op-- > 0;)
         for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++)
-            life[ir_touched_buffer(ir, op, k)].first = op;
+            live_span[ir_touched_buffer(ir, op, k)].first = op;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++) {
             uint32_t at = ir_free_set(ir, b)[k].i;
-            life[b].last = at > life[b].last ? at : life[b].last;
+            live_span[b].last = at > live_span[b].last ? at : live_span[b].last;
         }
-    return life;
+    return live_span;
 }
 
 /* True for parameters, gradients and buffers that are never freed: they belong to no layer's pass. */
@@ -80,19 +80,20 @@ static bool in_backward(const struct ir *ir, uint32_t op)
 
 /* Returns the bytes a token that the middle layer's forward leaves for a backward: of equal layers, as many as the
  * layer itself keeps, since it makes the input of the next one. */
-static double kept(const struct ir *ir, const struct life *life)
+static double kept(const struct ir *ir, const struct live_span *live_span)
 {
     double bytes = 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
-        if (!is_state(ir, b) && life[b].first != IR_NONE && ir->op.layer[life[b].first] == LAYER &&
-            ir->op.phase[life[b].first] == PHASE_FORWARD && in_backward(ir, life[b].last))
+        if (!is_state(ir, b) && live_span[b].first != IR_NONE &&
+            ir->op.layer[live_span[b].first] == LAYER &&
+            ir->op.phase[live_span[b].first] == PHASE_FORWARD && in_backward(ir, live_span[b].last))
             bytes += (double)ir_buffer_bytes(ir, (buffer_id){b});
     return bytes / TOKENS;
 }
 
 /* Returns the most bytes a token that the middle layer's backward holds above those that live when it begins, gradients
  * of its weights in 16 bits included. */
-static double peak(const struct ir *ir, const struct life *life)
+static double peak(const struct ir *ir, const struct live_span *live_span)
 {
     double before = -1, most = 0, gradients = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -102,10 +103,10 @@ static double peak(const struct ir *ir, const struct life *life)
             continue;
         for (uint32_t b = 0; b < ir->buffer.count; b++) {
             const double bytes = (double)ir_buffer_bytes(ir, (buffer_id){b});
-            if (is_state(ir, b) || life[b].last < op || life[b].first > op)
+            if (is_state(ir, b) || live_span[b].last < op || live_span[b].first > op)
                 continue;
             live += bytes;
-            made += life[b].first == op ? bytes : 0;
+            made += live_span[b].first == op ? bytes : 0;
         }
         before = before < 0 ? live - made : before;
         const struct work *work = ir_work(ir, op);
@@ -172,7 +173,7 @@ static size_t read_recorded_rows(struct recorded_row row[RECORDED_ROWS])
 
 /* Returns what PyTorch keeps in row i. A row that has only a peak keeps what the row with the same
  * layer, dtype, kernels and activations does. */
-static double recorded_kept(const struct recorded_row *row, size_t count, size_t i)
+static double kept_bytes_of_pytorch(const struct recorded_row *row, size_t count, size_t i)
 {
     for (size_t k = 0; k < count && row[i].column[KEPT][0] == '\0'; k++) {
         bool same = row[k].column[KEPT][0] != '\0';
@@ -198,9 +199,9 @@ static void layers_keep_what_pytorch_keeps(void)
         struct choices c;
         struct ir ir;
         if (composed_build(&ir, &c, &request, row->line)) {
-            struct life *life = lives_of(&ir);
-            const double ours = kept(&ir, life), held = peak(&ir, life);
-            const double theirs = recorded_kept(rows, count, i);
+            struct live_span *live_span = live_spans_of(&ir);
+            const double ours = kept(&ir, live_span), held = peak(&ir, live_span);
+            const double theirs = kept_bytes_of_pytorch(rows, count, i);
             if (row->column[KEPT][0] != '\0') {
                 CHECK_CLOSE(row->line, ours, theirs, 0.1 / theirs);
                 kept_rows++;
@@ -210,7 +211,7 @@ static void layers_keep_what_pytorch_keeps(void)
                             0.001);
                 peak_rows++;
             }
-            free(life);
+            free(live_span);
             ir_release(&ir);
         }
     }
@@ -256,9 +257,9 @@ static void adapters_keep_what_peft_keeps(void)
         char *const column[COLUMNS] = {layer, "bf16", "eager", "keep", "", ""};
         const struct request request = request_of(column, &model);
         if (composed_build(&ir, &c, &request, label)) {
-            struct life *life = lives_of(&ir);
-            CHECK_CLOSE(label, kept(&ir, life), theirs, 0.1 / theirs);
-            free(life);
+            struct live_span *live_span = live_spans_of(&ir);
+            CHECK_CLOSE(label, kept(&ir, live_span), theirs, 0.1 / theirs);
+            free(live_span);
             ir_release(&ir);
         }
         rows++;
@@ -269,16 +270,17 @@ static void adapters_keep_what_peft_keeps(void)
 }
 
 /* Writes the parts of the model that have 16-bit copies just before an op: layers, and "head". */
-static void copies_at(const struct ir *ir, const struct life *life, uint32_t at, char text[32])
+static void copies_before_op(const struct ir *ir, const struct live_span *live_span, uint32_t at,
+                             char text[32])
 {
     size_t size = 0;
     bool head = false;
     text[0] = '\0';
     for (uint32_t layer = 0; layer <= LAYERS; layer++)
         for (uint32_t b = 0; b < ir->buffer.count; b++) {
-            const uint32_t op = life[b].first;
+            const uint32_t op = live_span[b].first;
             if (op == IR_NONE || ir->op.kind[op] != WORK_CAST ||
-                ir->op.region[op] != REGION_WEIGHTS || op >= at || life[b].last < at)
+                ir->op.region[op] != REGION_WEIGHTS || op >= at || live_span[b].last < at)
                 continue;
             if (ir->op.layer[op] == layer)
                 size +=
@@ -290,7 +292,7 @@ static void copies_at(const struct ir *ir, const struct life *life, uint32_t at,
 }
 
 /* Returns the op before which a moment of tests/data/pytorch/autocast.csv lies. */
-static uint32_t moment(const struct ir *ir, const char *name)
+static uint32_t op_at_moment(const struct ir *ir, const char *name)
 {
     static const char backward[] = "backward ";
     const size_t size = sizeof backward - 1;
@@ -338,10 +340,10 @@ static void copies_of_autocast_live_as_pytorchs(void)
             strcmp(activations, "keep") == 0 ? CHOICE_ACTIVATIONS_KEEP : CHOICE_ACTIVATIONS_FULL;
         if (!composed_build(&ir, &c, &r, row))
             continue;
-        struct life *life = lives_of(&ir);
-        copies_at(&ir, life, moment(&ir, at), ours);
+        struct live_span *live_span = live_spans_of(&ir);
+        copies_before_op(&ir, live_span, op_at_moment(&ir, at), ours);
         CHECK_TEXT(row, ours, alive);
-        free(life);
+        free(live_span);
         ir_release(&ir);
         rows++;
     }
@@ -418,9 +420,9 @@ static void nanotrons_layers_keep_views_and_gathered_inputs(void)
         r.activations = CHOICE_ACTIVATIONS_KEEP;
         if (!composed_build(&ir, &c, &r, rows[i].label))
             continue;
-        struct life *life = lives_of(&ir);
-        CHECK_CLOSE(rows[i].label, kept(&ir, life), rows[i].kept, 1e-9);
-        free(life);
+        struct live_span *live_span = live_spans_of(&ir);
+        CHECK_CLOSE(rows[i].label, kept(&ir, live_span), rows[i].kept, 1e-9);
+        free(live_span);
         ir_release(&ir);
     }
 }
@@ -440,7 +442,7 @@ static void nanotrons_gradients_are_added_after_the_backward(void)
     r.activations = CHOICE_ACTIVATIONS_KEEP;
     if (!composed_build(&ir, &c, &r, "gradients"))
         return;
-    struct life *life = lives_of(&ir);
+    struct live_span *live_span = live_spans_of(&ir);
     uint32_t last_product = 0, first_update = ir.op.count, found = 0;
     for (uint32_t op = 0; op < ir.op.count; op++) {
         if (ir.op.kind[op] == WORK_MATMUL)
@@ -454,11 +456,11 @@ static void nanotrons_gradients_are_added_after_the_backward(void)
         if (strncmp(name, "grad_16bit", 10) != 0)
             continue;
         found++;
-        CHECK("after the last product", life[b].last > last_product);
-        CHECK("before the optimizer", life[b].last < first_update);
+        CHECK("after the last product", live_span[b].last > last_product);
+        CHECK("before the optimizer", live_span[b].last < first_update);
     }
     CHECK_INT("four products of each layer, and the head", found, 4 * model.layers + 1);
-    free(life);
+    free(live_span);
     ir_release(&ir);
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* Returns a table for a role: touched[b * ops + op] is true if the op accesses buffer b. */
-static bool *touch_table(const struct ir *ir, uint32_t role)
+static bool *touch_matrix(const struct ir *ir, uint32_t role)
 {
     uint32_t begin = ir->role[role].op_begin, n = ir->role[role].op_count;
     bool *touched = heap_zalloc((size_t)ir->buffer.count * n, sizeof *touched);
@@ -20,14 +20,14 @@ static bool *touch_table(const struct ir *ir, uint32_t role)
     return touched;
 }
 
-struct touch_table {
+struct touch_matrix {
     const struct ir *ir;
     uint32_t begin, ops;
     bool *before, *touched;
 };
 
 /* True if buffer a is freed, and every op of its free set comes before every op that accesses b. */
-static bool ends_before(const struct touch_table *t, uint32_t a, uint32_t b)
+static bool ends_before(const struct touch_matrix *t, uint32_t a, uint32_t b)
 {
     const struct ir *ir = t->ir;
     if (liveness_is_persistent(ir, a) || ir->buffer.free_count[a] == 0)
@@ -41,7 +41,7 @@ static bool ends_before(const struct touch_table *t, uint32_t a, uint32_t b)
     return true;
 }
 
-static bool is_touched(const struct touch_table *t, uint32_t buffer)
+static bool is_touched(const struct touch_matrix *t, uint32_t buffer)
 {
     for (uint32_t op = 0; op < t->ops; op++)
         if (t->touched[(size_t)buffer * t->ops + op])
@@ -49,7 +49,7 @@ static bool is_touched(const struct touch_table *t, uint32_t buffer)
     return false;
 }
 
-static void check_free_sets(const struct touch_table *t, uint16_t role)
+static void check_free_sets(const struct touch_matrix *t, uint16_t role)
 {
     const struct ir *ir = t->ir;
     uint32_t not_minimal = 0, not_covered = 0, of_persistent = 0, empty = 0;
@@ -79,7 +79,7 @@ static void check_free_sets(const struct touch_table *t, uint16_t role)
     CHECK_INT("free sets empty for no reason", empty, 0);
 }
 
-static void check_plan(const struct touch_table *t, uint16_t role)
+static void check_plan(const struct touch_matrix *t, uint16_t role)
 {
     const struct ir *ir = t->ir;
     uint32_t overlaps = 0, outside = 0, unaligned = 0, unplanned = 0;
@@ -117,9 +117,9 @@ static void live_buffers_never_overlap(void)
         struct ir ir = {0};
         int64_t waits = check_random_i64(&random, 0, 70);
         ir_add_role(&ir, "a", NULL, 0);
-        random_role(&ir, &random, (struct random_sizes){120, 60, waits, 4, 30, 0, 0});
+        add_random_role(&ir, &random, (struct random_sizes){120, 60, waits, 4, 30, 0, 0});
         ir_add_role(&ir, "b", NULL, 0);
-        random_role(&ir, &random, (struct random_sizes){60, 80, waits, 0, 0, 0, 0});
+        add_random_role(&ir, &random, (struct random_sizes){60, 80, waits, 0, 0, 0, 0});
         struct offsets_figures figures;
         liveness_compute_free_sets(&ir);
         offsets_plan(&ir, &figures);
@@ -128,11 +128,11 @@ static void live_buffers_never_overlap(void)
             CHECK_INT("arena", (int64_t)ir.planned_bytes[m], (int64_t)figures.planned_bytes[m]);
         }
         for (uint16_t role = 0; role < 2; role++) {
-            struct touch_table t = {.ir = &ir,
-                                    .begin = ir.role[role].op_begin,
-                                    .ops = ir.role[role].op_count,
-                                    .before = slow_order(&ir, role),
-                                    .touched = touch_table(&ir, role)};
+            struct touch_matrix t = {.ir = &ir,
+                                     .begin = ir.role[role].op_begin,
+                                     .ops = ir.role[role].op_count,
+                                     .before = order_by_closure(&ir, role),
+                                     .touched = touch_matrix(&ir, role)};
             check_free_sets(&t, role);
             check_plan(&t, role);
             free(t.before);

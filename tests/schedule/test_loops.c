@@ -168,7 +168,7 @@ static void wrong_loops_are_explained(void)
 
 /* ---- printed ---- */
 
-static size_t lines_of(const struct text *text)
+static size_t line_count(const struct text *text)
 {
     size_t lines = 0;
     for (size_t i = 0; i < text->size; i++)
@@ -191,7 +191,7 @@ static double round_trip(const char *label, const struct ir *ir)
         CHECK(label, before.size == after.size && memcmp(before.data, after.data, after.size) == 0);
     }
     CHECK_TEXT(label, diag.text ? diag.text : "", "");
-    double share = (double)lines_of(&loops) / (double)lines_of(&before);
+    double share = (double)line_count(&loops) / (double)line_count(&before);
     diag_release(&diag);
     ir_release(&again);
     text_release(&loops);
@@ -234,7 +234,7 @@ static void thirty_two_layers_are_as_long_as_a_few(void)
         request.model = &deep;
         composed_build(&ir, &choices, &request, "deep");
         ir_print_loops(&text, &ir);
-        lines[i] = lines_of(&text);
+        lines[i] = line_count(&text);
         text_release(&text);
         ir_release(&ir);
     }

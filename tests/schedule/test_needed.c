@@ -18,8 +18,8 @@ static void find_owners(const struct token_layout *layout, const struct document
 }
 
 /* True if rank c needs a token: another rank owns it, and a query of rank c sees it. */
-static bool needs(const struct token_layout *layout, const struct document_list *list,
-                  const uint32_t *owner, uint32_t c, int64_t token, int64_t window)
+static bool rank_needs_token(const struct token_layout *layout, const struct document_list *list,
+                             const uint32_t *owner, uint32_t c, int64_t token, int64_t window)
 {
     for (int64_t q = token; owner[token] != c && q < layout->sequence_tokens; q++)
         if (owner[q] == c && document_at(list, q) == document_at(list, token) &&
@@ -34,7 +34,7 @@ static void check_ranks(const struct token_layout *layout, const struct document
 {
     uint32_t owner[TOKENS_MAX];
     int64_t pairs[RANKS_MAX * RANKS_MAX];
-    struct needed_most most = needed_most(layout, list, window);
+    struct needed_max_rows most = needed_max_rows(layout, list, window);
     int64_t most_needed = 0, most_sent = 0;
     find_owners(layout, list, owner);
     needed_rows_of_all_pairs(pairs, layout, list, window);
@@ -47,7 +47,7 @@ static void check_ranks(const struct token_layout *layout, const struct document
         needed_list_sent(&sent, layout, list, c, window);
         for (int64_t t = 0; t < layout->sequence_tokens; t++) {
             CHECK_INT(label, needed_rows_below(&needed, t), rows);
-            if (!needs(layout, list, owner, c, t, window))
+            if (!rank_needs_token(layout, list, owner, c, t, window))
                 continue;
             int64_t place = received.first_row_of_peer[owner[t]] + of[owner[t]]++;
             CHECK_INT(label, received.row[place], rows);
@@ -63,7 +63,7 @@ static void check_ranks(const struct token_layout *layout, const struct document
                       of[other]);
             for (int64_t p = 0; p < layout->sequence_tokens / layout->cp; p++) {
                 int64_t t = layout_gathered_position(layout, list, c, p);
-                if (needs(layout, list, owner, other, t, window))
+                if (rank_needs_token(layout, list, owner, other, t, window))
                     CHECK_INT(label, sent.row[k++], p);
             }
             CHECK_INT(label, sent.first_row_of_peer[other + 1], k);

@@ -147,12 +147,12 @@ static void clocks_agree_with_the_transitive_closure(void)
     for (int round = 0; round < 60; round++) {
         struct ir ir = {0};
         ir_add_role(&ir, "a", NULL, 0);
-        random_role(&ir, &random, (struct random_sizes){60, 8, 30, 5, 30, 0, 0});
+        add_random_role(&ir, &random, (struct random_sizes){60, 8, 30, 5, 30, 0, 0});
         ir_add_role(&ir, "b", NULL, 0);
-        random_role(&ir, &random, (struct random_sizes){40, 8, 60, 0, 0, 0, 0});
+        add_random_role(&ir, &random, (struct random_sizes){40, 8, 60, 0, 0, 0, 0});
         uint32_t wrong = 0;
         for (uint32_t role = 0; role < 2; role++) {
-            bool *before = slow_order(&ir, role);
+            bool *before = order_by_closure(&ir, role);
             order_compute_role(&order, &ir, role);
             for (uint32_t a = 0; a < order.op_count; a++)
                 for (uint32_t b = 0; b < order.op_count; b++)

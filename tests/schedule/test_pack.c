@@ -26,7 +26,7 @@ static uint64_t pack(struct live_ranges *t, int way)
 
 /* Returns how many pairs of live ranges overlap in memory although they conflict, plus how many ranges end
  * above `top`. */
-static uint32_t count_wrong(const struct live_ranges *t, uint64_t top)
+static uint32_t count_overlaps(const struct live_ranges *t, uint64_t top)
 {
     uint32_t wrong = 0;
     for (uint32_t a = 0; a < t->range_count; a++) {
@@ -41,8 +41,9 @@ static uint32_t count_wrong(const struct live_ranges *t, uint64_t top)
 
 /* Returns how many pairs of live ranges count as not in conflict without reason: some op of a's free set is not
  * before b's first use. */
-static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir,
-                                const struct order *order, const struct first_uses *first_uses)
+static uint32_t count_unfounded_non_conflicts(const struct live_ranges *t, const struct ir *ir,
+                                              const struct order *order,
+                                              const struct first_uses *first_uses)
 {
     uint32_t wrong = 0;
     for (uint32_t a = 0; a < t->range_count; a++)
@@ -58,7 +59,7 @@ static uint32_t count_unfounded(const struct live_ranges *t, const struct ir *ir
 }
 
 /* Returns how many live ranges have a first_end_op that is not the least of their ends. */
-static uint32_t count_beside_ends(const struct live_ranges *t)
+static uint32_t count_wrong_first_ends(const struct live_ranges *t)
 {
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < t->range_count; i++) {
@@ -81,25 +82,25 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
         struct first_uses first_uses = {0};
         struct live_ranges t = {0};
         ir_add_role(&ir, "a", NULL, 0);
-        random_role(&ir, &random,
-                    (struct random_sizes){.ops = 120,
-                                          .buffers = 60,
-                                          .waits_percent = check_random_i64(&random, 0, 70),
-                                          .host_percent = 4});
+        add_random_role(&ir, &random,
+                        (struct random_sizes){.ops = 120,
+                                              .buffers = 60,
+                                              .waits_percent = check_random_i64(&random, 0, 70),
+                                              .host_percent = 4});
         liveness_compute_free_sets(&ir);
         order_compute_role(&order, &ir, 0);
         first_uses_of_role(&first_uses, &ir, &order);
         for (int memory = 0; memory < MEMORY_COUNT; memory++) {
             live_ranges_of(&t, &ir, &order, &first_uses, (uint8_t)memory);
             CHECK("held is not less than live", live_ranges_max_live_bytes(&t) >= t.live_bytes);
-            CHECK_INT("sharing that no order allows", count_unfounded(&t, &ir, &order, &first_uses),
-                      0);
-            CHECK_INT("least ends", count_beside_ends(&t), 0);
+            CHECK_INT("sharing that no order allows",
+                      count_unfounded_non_conflicts(&t, &ir, &order, &first_uses), 0);
+            CHECK_INT("least ends", count_wrong_first_ends(&t), 0);
             for (int way = 0; t.range_count > 0 && way < WAYS; way++) {
                 uint64_t top = pack(&t, way);
                 CHECK("no plan is smaller than what is held",
                       top >= live_ranges_max_live_bytes(&t));
-                CHECK_INT("wrong places", count_wrong(&t, top), 0);
+                CHECK_INT("wrong places", count_overlaps(&t, top), 0);
                 if (way == BY_SIZE)
                     continue;
                 enum pack_fit fit = way == IN_ORDER_FIRST_FIT ? PACK_FIRST_FIT : PACK_BEST_FIT;
@@ -115,7 +116,7 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
 }
 
 /* Fills first_end_op from the ends. */
-static void settle_ends(struct live_ranges *t)
+static void fill_first_ends(struct live_ranges *t)
 {
     for (uint32_t i = 0; i < t->range_count; i++) {
         t->first_end_op[i] = LIVE_RANGES_NEVER;
@@ -157,7 +158,7 @@ static void draw_live_ranges(struct live_ranges *t, struct check_random *random,
  * the ops, half stay to the end and a quarter end in the middle, where they leave gaps, most of them too small for
  * later ranges. All other ranges are short. First uses of a range's own class may reuse its bytes once it has ended;
  * those of other classes may do so only LATER ops later. */
-static void draw_units(struct live_ranges *t, struct check_random *random, uint32_t count)
+static void draw_ranges_of_units(struct live_ranges *t, struct check_random *random, uint32_t count)
 {
     enum { LATER = 3 };
     draw_live_ranges(t, random, count);
@@ -176,13 +177,13 @@ static void draw_units(struct live_ranges *t, struct check_random *random, uint3
             end[c] = learns < t->op_count ? learns : t->op_count;
         }
     }
-    settle_ends(t);
+    fill_first_ends(t);
 }
 
 /* Returns the lowest offset at which live range i fits between ranges that are placed, by trying them one by
  * one. */
-static uint64_t lowest_room(const struct live_ranges *t, uint32_t i, const uint32_t *placed,
-                            uint32_t count)
+static uint64_t find_lowest_room(const struct live_ranges *t, uint32_t i, const uint32_t *placed,
+                                 uint32_t count)
 {
     uint64_t at = 0;
     for (bool moved = true; moved;) {
@@ -201,7 +202,7 @@ static uint64_t lowest_room(const struct live_ranges *t, uint32_t i, const uint3
 
 /* Returns the offset of the smallest gap that holds live range i, found by looking at every unit of 512 bytes below
  * the top of the ranges first used before it. If no gap holds it, returns the start of the free bytes at the top. */
-static uint64_t tightest_room(const struct live_ranges *t, uint32_t i)
+static uint64_t find_tightest_room(const struct live_ranges *t, uint32_t i)
 {
     enum { UNIT = 512 };
     uint64_t top = 0, best = UINT64_MAX, at = 0, size = t->bytes[i] / UNIT, begin = 0;
@@ -230,19 +231,19 @@ static void each_takes_the_free_run_that_its_fit_names(void)
     struct check_random random = check_random_make();
     for (int round = 0; round < 2; round++) {
         struct live_ranges t;
-        draw_units(&t, &random, 6000);
+        draw_ranges_of_units(&t, &random, 6000);
         uint32_t higher = 0, elsewhere = 0, *before = heap_alloc(t.range_count, sizeof *before);
         for (uint32_t i = 0; i < t.range_count; i++)
             before[i] = i;
         uint64_t top = pack_in_order(&t, PACK_FIRST_FIT, UINT64_MAX);
-        CHECK_INT("wrong places", count_wrong(&t, top), 0);
+        CHECK_INT("wrong places", count_overlaps(&t, top), 0);
         for (uint32_t i = 0; i < t.range_count; i += 5)
-            higher += t.offset_bytes[i] != lowest_room(&t, i, before, i);
+            higher += t.offset_bytes[i] != find_lowest_room(&t, i, before, i);
         CHECK_INT("are not where the lowest room is", higher, 0);
         top = pack_in_order(&t, PACK_BEST_FIT, UINT64_MAX);
-        CHECK_INT("wrong places", count_wrong(&t, top), 0);
+        CHECK_INT("wrong places", count_overlaps(&t, top), 0);
         for (uint32_t i = 0; i < t.range_count; i += 7)
-            elsewhere += t.offset_bytes[i] != tightest_room(&t, i);
+            elsewhere += t.offset_bytes[i] != find_tightest_room(&t, i);
         CHECK_INT("are not where the tightest room is", elsewhere, 0);
         free(before);
         live_ranges_release(&t);
@@ -264,13 +265,13 @@ static void the_largest_take_the_lowest_room(void)
                 if (!taken[i] && (taken[next] || t.bytes[i] > t.bytes[next]))
                     next = i;
             taken[next] = true;
-            higher += t.offset_bytes[next] != lowest_room(&t, next, placed, count);
+            higher += t.offset_bytes[next] != find_lowest_room(&t, next, placed, count);
             placed[count] = next;
         }
         CHECK_INT("are not where the lowest room is", higher, 0);
         uint64_t top = pack_by_size(&t, 0);
         CHECK("more rounds never take more", top <= first_top);
-        CHECK_INT("wrong places", count_wrong(&t, top), 0);
+        CHECK_INT("wrong places", count_overlaps(&t, top), 0);
         live_ranges_release(&t);
     }
 }
@@ -296,7 +297,7 @@ static void rounds_and_order_by_size_waste_less(void)
         for (uint32_t c = 0; c < t.class_count; c++)
             t.end_ops[i * t.class_count + c] = of[i].end;
     }
-    settle_ends(&t);
+    fill_first_ends(&t);
     CHECK_INT("held", (int64_t)live_ranges_max_live_bytes(&t), (int64_t)512 * 6);
     CHECK_INT("in order", (int64_t)pack_in_order(&t, PACK_FIRST_FIT, UINT64_MAX), (int64_t)512 * 7);
     CHECK_INT("by size", (int64_t)pack_by_size(&t, (uint64_t)512 * 6), (int64_t)512 * 6);
@@ -315,7 +316,8 @@ static void hold(const struct live_ranges *t, int64_t *change, uint32_t from, ui
 
 /* Returns the op at which the most bytes are held and raises *most to their number; if no op exceeds *most, returns
  * the first op. */
-static uint32_t op_of_most(const struct live_ranges *t, const int64_t *change, uint64_t *most)
+static uint32_t op_with_most_bytes(const struct live_ranges *t, const int64_t *change,
+                                   uint64_t *most)
 {
     uint32_t at = t->first_op;
     int64_t held = 0;
@@ -333,13 +335,13 @@ static uint32_t op_of_most(const struct live_ranges *t, const int64_t *change, u
  * `full`. The second counts, for an op before it, the bytes that are not yet free for first uses of a class, plus
  * those of first uses of that class since then that are held at `full`: all of these conflict with one another.
  * Buffers that a stream of copies uses in turns are an example. */
-static uint64_t floor_of(const struct live_ranges *t)
+static uint64_t arena_lower_bound(const struct live_ranges *t)
 {
     int64_t *change = heap_zalloc(t->op_count + 1, sizeof *change);
     uint64_t most = 0;
     for (uint32_t i = 0; i < t->range_count; i++)
         hold(t, change, t->first_use[i], t->first_end_op[i], t->bytes[i]);
-    uint32_t full = op_of_most(t, change, &most);
+    uint32_t full = op_with_most_bytes(t, change, &most);
     CHECK_INT("most that is held", (int64_t)most, (int64_t)live_ranges_max_live_bytes(t));
     for (uint32_t c = 0; c < t->class_count; c++) {
         memset(change, 0, ((size_t)t->op_count + 1) * sizeof *change);
@@ -350,7 +352,7 @@ static uint64_t floor_of(const struct live_ranges *t)
             if (t->class_of_range[i] == c && first_use <= full && end > full)
                 hold(t, change, t->first_op, first_use, t->bytes[i]);
         }
-        op_of_most(t, change, &most);
+        op_with_most_bytes(t, change, &most);
     }
     free(change);
     return most;
@@ -358,7 +360,7 @@ static uint64_t floor_of(const struct live_ranges *t)
 
 /* Returns the lower bound of the arena of role 0, in which at most `held` bytes are held at one
  * time. */
-static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held)
+static uint64_t arena_lower_bound_of_role(const struct ir *ir, uint8_t memory, uint64_t held)
 {
     struct order order = {0};
     struct first_uses first_uses = {0};
@@ -367,7 +369,7 @@ static uint64_t floor_of_role(const struct ir *ir, uint8_t memory, uint64_t held
     first_uses_of_role(&first_uses, ir, &order);
     live_ranges_of(&t, ir, &order, &first_uses, memory);
     uint64_t floor =
-        t.range_count > 0 ? held - live_ranges_max_live_bytes(&t) + floor_of(&t) : held;
+        t.range_count > 0 ? held - live_ranges_max_live_bytes(&t) + arena_lower_bound(&t) : held;
     live_ranges_release(&t);
     first_uses_release(&first_uses);
     order_release(&order);
@@ -410,9 +412,10 @@ static void products_waste_little(void)
         CHECK(label, step_build(&ir, &choices, &diag) == STATUS_OK);
         offsets_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
-            uint64_t floor = ir.role_count == 1
-                                 ? floor_of_role(&ir, (uint8_t)m, figures.max_live_bytes[m])
-                                 : figures.max_live_bytes[m];
+            uint64_t floor =
+                ir.role_count == 1
+                    ? arena_lower_bound_of_role(&ir, (uint8_t)m, figures.max_live_bytes[m])
+                    : figures.max_live_bytes[m];
             CHECK(label, figures.planned_bytes[m] >= floor);
             CHECK(label, (double)figures.planned_bytes[m] <= most[m] * (double)floor);
         }

@@ -54,30 +54,30 @@ static bool build_schedule(struct ir *ir, enum helper_weights helpers)
     return built;
 }
 
-struct amount {
+struct op_counts {
     int64_t ops, bytes;
 };
 
 /* Counts a stage's ops of a kind on weights, and their bytes, in groups whose names start with `group`. */
-static struct amount amount_of(const struct ir *ir, uint32_t stage, enum work_kind kind,
-                               const char *group)
+static struct op_counts count_weight_ops(const struct ir *ir, uint32_t stage, enum work_kind kind,
+                                         const char *group)
 {
     const struct role *role = &ir->role[stage];
-    struct amount amount = {0, 0};
+    struct op_counts op_counts = {0, 0};
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work->kind != kind || ir->op.region[op] != REGION_WEIGHTS ||
             strncmp(ir->group[work_comm_group(work)].name, group, strlen(group)) != 0)
             continue;
-        amount.ops++;
-        amount.bytes += work_payload_bytes(work);
+        op_counts.ops++;
+        op_counts.bytes += work_payload_bytes(work);
     }
-    return amount;
+    return op_counts;
 }
 
 /* Returns the number of bundles of a chunk: its two layers, and the embedding in the first or the
  * head in the last. */
-static int64_t bundles(uint32_t chunk)
+static int64_t bundle_count_of_chunk(uint32_t chunk)
 {
     return chunk == 0 || chunk == STAGES - 1 ? 3 : 2;
 }
@@ -86,17 +86,17 @@ static int64_t bundles(uint32_t chunk)
 static int64_t elements(const struct ir *ir, uint32_t chunk)
 {
     int64_t first = chunk == 0 ? 0 : 1 + 2 * chunk, sum = 0;
-    for (int64_t b = first; b < first + bundles(chunk); b++)
+    for (int64_t b = first; b < first + bundle_count_of_chunk(chunk); b++)
         sum += (int64_t)ir->bundle[b].elements;
     return sum;
 }
 
 /* The communication in which one stage takes part. */
 struct expected {
-    int64_t groups;   /* bundles of each group */
-    int64_t sums;     /* bundles of each shared unit */
-    int64_t given;    /* elements that it sends to others */
-    int64_t returned; /* elements that others send to it */
+    int64_t groups;            /* bundles of each group */
+    int64_t sums;              /* bundles of each shared unit */
+    int64_t sent_elements;     /* elements that it sends to others */
+    int64_t received_elements; /* elements that others send to it */
 };
 
 static void add_group(struct expected *e, const struct ir *ir, uint32_t chunk, uint32_t units,
@@ -104,15 +104,15 @@ static void add_group(struct expected *e, const struct ir *ir, uint32_t chunk, u
 {
     if (units == 0)
         return;
-    e->groups += bundles(chunk);
-    e->sums += bundles(chunk) * units;
+    e->groups += bundle_count_of_chunk(chunk);
+    e->sums += bundle_count_of_chunk(chunk) * units;
     if (owns)
-        e->returned += elements(ir, chunk) * (stages - 1) / stages;
+        e->received_elements += elements(ir, chunk) * (stages - 1) / stages;
     else
-        e->given += elements(ir, chunk) / stages;
+        e->sent_elements += elements(ir, chunk) / stages;
 }
 
-static struct expected expected_of(const struct ir *ir, uint32_t stage)
+static struct expected expected_of_stage(const struct ir *ir, uint32_t stage)
 {
     struct expected e = {0};
     for (uint32_t chunk = 0; chunk < STAGES; chunk++) {
@@ -132,16 +132,19 @@ static void each_policy_sends_what_it_says(void)
     for (uint32_t stage = 0; stage < STAGES; stage++) {
         char label[32];
         snprintf(label, sizeof label, "stage %u", stage);
-        struct expected e = expected_of(&shard, stage);
-        int64_t uses = amount_of(&broadcast, stage, WORK_BROADCAST, "weights").ops;
-        CHECK_INT(label, amount_of(&broadcast, stage, WORK_REDUCE, "sums").ops, e.groups);
+        struct expected e = expected_of_stage(&shard, stage);
+        int64_t uses = count_weight_ops(&broadcast, stage, WORK_BROADCAST, "weights").ops;
+        CHECK_INT(label, count_weight_ops(&broadcast, stage, WORK_REDUCE, "sums").ops, e.groups);
         /* the first use in a step broadcasts whole bundles, later uses gather parts */
-        CHECK_INT(label, amount_of(&shard, stage, WORK_BROADCAST, "weights").ops, e.groups);
-        CHECK_INT(label, amount_of(&shard, stage, WORK_ALL_GATHER, "weights").ops, uses - e.groups);
-        CHECK_INT(label, amount_of(&shard, stage, WORK_REDUCE_SCATTER, "sums").ops, e.sums);
+        CHECK_INT(label, count_weight_ops(&shard, stage, WORK_BROADCAST, "weights").ops, e.groups);
+        CHECK_INT(label, count_weight_ops(&shard, stage, WORK_ALL_GATHER, "weights").ops,
+                  uses - e.groups);
+        CHECK_INT(label, count_weight_ops(&shard, stage, WORK_REDUCE_SCATTER, "sums").ops, e.sums);
         /* gradients are sent in fp32 */
-        CHECK_INT(label, amount_of(&shard, stage, WORK_SEND, "pp").bytes, 4 * e.given);
-        CHECK_INT(label, amount_of(&shard, stage, WORK_RECV, "pp").bytes, 4 * e.returned);
+        CHECK_INT(label, count_weight_ops(&shard, stage, WORK_SEND, "pp").bytes,
+                  4 * e.sent_elements);
+        CHECK_INT(label, count_weight_ops(&shard, stage, WORK_RECV, "pp").bytes,
+                  4 * e.received_elements);
     }
     ir_release(&broadcast);
     ir_release(&shard);

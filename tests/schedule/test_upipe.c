@@ -54,7 +54,7 @@ struct sent {
     int64_t ops, bytes;
 };
 
-static struct sent sent_of(const struct ir *ir, enum work_kind kind, enum phase phase)
+static struct sent count_sent(const struct ir *ir, enum work_kind kind, enum phase phase)
 {
     struct sent sum = {0};
     for (uint32_t op = 0; op < ir->op.count; op++)
@@ -78,16 +78,17 @@ static void stages_send_what_ulysses_sends(void)
     CHECK("ulysses", make_schedule(&ulysses, "ulysses", &block, RANKS, 1, &diag));
     CHECK_TEXT("no complaint", diag.text ? diag.text : "", "");
     int64_t row = TOKENS / RANKS * DIM * (int64_t)dtype_bytes(stages.dtype);
-    struct sent forward = sent_of(&stages, WORK_ALL_TO_ALL, PHASE_FORWARD);
+    struct sent forward = count_sent(&stages, WORK_ALL_TO_ALL, PHASE_FORWARD);
     CHECK_INT("forward, all-to-alls", forward.ops, 8 + 8 + 2 + 2);
     CHECK_INT("forward, bytes", forward.bytes, row * (2 * HEADS + 2 * KV_HEADS));
-    CHECK_INT("as Ulysses", forward.bytes, sent_of(&ulysses, WORK_ALL_TO_ALL, PHASE_FORWARD).bytes);
-    struct sent backward = sent_of(&stages, WORK_ALL_TO_ALL, PHASE_BACKWARD);
+    CHECK_INT("as Ulysses", forward.bytes,
+              count_sent(&ulysses, WORK_ALL_TO_ALL, PHASE_FORWARD).bytes);
+    struct sent backward = count_sent(&stages, WORK_ALL_TO_ALL, PHASE_BACKWARD);
     CHECK_INT("backward, all-to-alls", backward.ops, 8 + 8 + 2 + 2);
     CHECK_INT("backward, bytes", backward.bytes, forward.bytes);
-    CHECK_INT("tiles", sent_of(&stages, WORK_ATTENTION, PHASE_FORWARD).ops, 8);
-    CHECK_INT("gradients of tiles", sent_of(&stages, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD).ops,
-              8);
+    CHECK_INT("tiles", count_sent(&stages, WORK_ATTENTION, PHASE_FORWARD).ops, 8);
+    CHECK_INT("gradients of tiles",
+              count_sent(&stages, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD).ops, 8);
     ir_release(&stages);
     ir_release(&ulysses);
     diag_release(&diag);
@@ -95,7 +96,7 @@ static void stages_send_what_ulysses_sends(void)
 
 /* Returns the bytes of the buffers that are live at an op: from the first op that accesses them to the last. Persistent
  * buffers do not count. */
-static int64_t live_at(const struct ir *ir, uint32_t at)
+static int64_t live_bytes_at(const struct ir *ir, uint32_t at)
 {
     uint32_t count = ir->buffer.count;
     uint32_t *first = heap_alloc(count, sizeof *first), *last = heap_zalloc(count, sizeof *last);
@@ -122,7 +123,7 @@ static int64_t peak_of_attention(const struct ir *ir)
     int64_t peak = 0;
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == WORK_ATTENTION_BACKWARD) {
-            int64_t live = live_at(ir, op);
+            int64_t live = live_bytes_at(ir, op);
             peak = live > peak ? live : peak;
         }
     return peak;

@@ -28,7 +28,7 @@ static size_t rule_named(const char *name)
 /* All files are checked against 1 MiB of device memory. */
 static const struct verify_limits small_limits = {.bytes = {[MEMORY_HBM] = 1 << 20}};
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -45,7 +45,7 @@ static size_t bad_files(struct arena *arena, const char *names[], size_t max)
             names[count++] = arena_text(arena, entry->d_name, (size_t)(end - entry->d_name));
     }
     closedir(folder);
-    qsort(names, count, sizeof *names, by_name);
+    qsort(names, count, sizeof *names, compare_names);
     return count;
 }
 
@@ -208,7 +208,7 @@ static void ranks_that_look_the_same_are_checked_once(void)
 
 /* --- against brute force --- */
 
-static bool both_run(const struct ir *ir, uint32_t a, uint32_t b)
+static bool both_may_run(const struct ir *ir, uint32_t a, uint32_t b)
 {
     for (uint32_t rank = 0; rank < mesh_rank_count(&ir->mesh); rank++) {
         bool runs = true;
@@ -236,7 +236,7 @@ static bool operands_conflict(const struct ir *ir, uint32_t a, uint32_t b)
     return false;
 }
 
-static bool half_in_place(const struct ir *ir, uint32_t op)
+static bool is_partly_in_place(const struct ir *ir, uint32_t op)
 {
     for (uint32_t i = 0; i < ir->op.read_count[op]; i++)
         for (uint32_t k = 0; k < ir->op.write_count[op]; k++) {
@@ -250,15 +250,16 @@ static bool half_in_place(const struct ir *ir, uint32_t op)
 
 static bool has_race(const struct ir *ir)
 {
-    bool *before = slow_order(ir, 0), race = false;
+    bool *before = order_by_closure(ir, 0), has_conflict = false;
     uint32_t n = ir->op.count;
     for (uint32_t b = 0; b < n; b++) {
-        race |= half_in_place(ir, b);
+        has_conflict |= is_partly_in_place(ir, b);
         for (uint32_t a = 0; a < b; a++)
-            race |= !before[(size_t)a * n + b] && operands_conflict(ir, a, b) && both_run(ir, a, b);
+            has_conflict |=
+                !before[(size_t)a * n + b] && operands_conflict(ir, a, b) && both_may_run(ir, a, b);
     }
     free(before);
-    return race;
+    return has_conflict;
 }
 
 /* True if some rank reads an element that no earlier op of that rank has written. */
@@ -292,24 +293,24 @@ static bool reads_unwritten(const struct ir *ir)
 static void races_and_unwritten_reads_agree_with_brute_force(void)
 {
     struct check_random random = check_random_make();
-    size_t race = rule_named("race"), unwritten = rule_named("read-before-write");
+    size_t has_conflict = rule_named("race"), unwritten = rule_named("read-before-write");
     int races = 0, reads = 0;
     for (int round = 0; round < 600; round++) {
         struct ir ir = {0};
         struct verify_report report;
         random_mesh(&ir);
         ir_add_role(&ir, "all", NULL, 0);
-        random_role(&ir, &random,
-                    (struct random_sizes){.ops = check_random_i64(&random, 2, 12),
-                                          .buffers = check_random_i64(&random, 4, 16),
-                                          .waits_percent = check_random_i64(&random, 60, 95),
-                                          .host_percent = 10,
-                                          .range_percent = 40,
-                                          .guard_percent = 40,
-                                          .filled_percent = check_random_i64(&random, 0, 130)});
+        add_random_role(&ir, &random,
+                        (struct random_sizes){.ops = check_random_i64(&random, 2, 12),
+                                              .buffers = check_random_i64(&random, 4, 16),
+                                              .waits_percent = check_random_i64(&random, 60, 95),
+                                              .host_percent = 10,
+                                              .range_percent = 40,
+                                              .guard_percent = 40,
+                                              .filled_percent = check_random_i64(&random, 0, 130)});
         verify(&ir, NULL, "", &report, NULL);
         bool has = has_race(&ir), reads_too_early = reads_unwritten(&ir);
-        CHECK_INT("race", report.result[race].failure_count > 0, has);
+        CHECK_INT("race", report.result[has_conflict].failure_count > 0, has);
         CHECK_INT("read before write", report.result[unwritten].failure_count > 0, reads_too_early);
         races += has;
         reads += reads_too_early;
@@ -324,7 +325,7 @@ enum { TALKERS = 3 };
 
 /* Makes a schedule of three ranks, each with a list of its own: messages on two streams, whose order each rank
  * changes a little, with barriers and host_syncs between them. */
-static void random_talk(struct ir *ir, struct check_random *random)
+static void make_random_messages(struct ir *ir, struct check_random *random)
 {
     struct {
         int from, to; /* equal: a barrier */
@@ -386,7 +387,7 @@ static void random_talk(struct ir *ir, struct check_random *random)
 
 /* Returns the op of another rank that a message pairs with: the n-th send between two ranks pairs with the n-th
  * receive. */
-static uint32_t slow_partner(const struct ir *ir, uint32_t op)
+static uint32_t partner_by_search(const struct ir *ir, uint32_t op)
 {
     int rank = (int)ir_role_of_op(ir, op), peer = rank + (int)ir_work(ir, op)->p2p.by, number = 0;
     for (uint32_t o = ir->role[rank].op_begin; o < op; o++)
@@ -397,7 +398,7 @@ static uint32_t slow_partner(const struct ir *ir, uint32_t op)
             return o;
 }
 
-static bool slow_ready(const struct ir *ir, const bool *done, uint32_t op)
+static bool is_ready_by_search(const struct ir *ir, const bool *done, uint32_t op)
 {
     uint32_t begin = ir->role[ir_role_of_op(ir, op)].op_begin;
     bool on_host = ir->op.kind[op] == WORK_BARRIER || ir->op.kind[op] == WORK_HOST_SYNC;
@@ -414,57 +415,57 @@ static bool slow_ready(const struct ir *ir, const bool *done, uint32_t op)
     return true;
 }
 
-static bool slow_deadlock(const struct ir *ir)
+static bool deadlock_by_search(const struct ir *ir)
 {
-    bool *done = heap_zalloc(ir->op.count, sizeof *done), moved = true, stuck = false;
+    bool *done = heap_zalloc(ir->op.count, sizeof *done), moved = true, is_stuck = false;
     while (moved) {
         moved = false;
         uint32_t barrier[TALKERS], at_barrier = 0;
         for (uint32_t op = 0; op < ir->op.count; op++) {
-            if (done[op] || !slow_ready(ir, done, op))
+            if (done[op] || !is_ready_by_search(ir, done, op))
                 continue;
             enum work_kind kind = ir->op.kind[op];
             if (kind == WORK_BARRIER) {
                 barrier[at_barrier++] = op; /* a rank is at one barrier at a time */
                 continue;
             }
-            uint32_t partner = kind == WORK_HOST_SYNC ? op : slow_partner(ir, op);
-            if (partner == op || slow_ready(ir, done, partner))
+            uint32_t partner = kind == WORK_HOST_SYNC ? op : partner_by_search(ir, op);
+            if (partner == op || is_ready_by_search(ir, done, partner))
                 done[op] = done[partner] = moved = true;
         }
         for (uint32_t i = 0; at_barrier == TALKERS && i < TALKERS; i++)
             done[barrier[i]] = moved = true;
     }
     for (uint32_t op = 0; op < ir->op.count; op++)
-        stuck |= !done[op];
+        is_stuck |= !done[op];
     free(done);
-    return stuck;
+    return is_stuck;
 }
 
 static void deadlocks_agree_with_brute_force(void)
 {
     struct check_random random = check_random_make();
-    int stuck = 0;
+    int stuck_count = 0;
     for (int round = 0; round < 1000; round++) {
         struct ir ir = {0};
         struct verify_report report;
-        random_talk(&ir, &random);
+        make_random_messages(&ir, &random);
         verify(&ir, NULL, "", &report, NULL);
         CHECK_INT("messages", (int64_t)report.result[rule_named("unmatched-message")].failure_count,
                   0);
-        bool is_stuck = slow_deadlock(&ir);
+        bool is_stuck = deadlock_by_search(&ir);
         CHECK_INT("deadlock", report.result[rule_named("deadlock")].failure_count > 0, is_stuck);
-        stuck += is_stuck;
+        stuck_count += is_stuck;
         ir_release(&ir);
     }
-    CHECK("both answers came", stuck > 100 && stuck < 900);
+    CHECK("both answers came", stuck_count > 100 && stuck_count < 900);
 }
 
 /* --- arena plans --- */
 
 static bool plan_is_right(const struct ir *ir)
 {
-    bool *before = slow_order(ir, 0), right = true;
+    bool *before = order_by_closure(ir, 0), right = true;
     uint32_t n = ir->op.count;
     for (uint32_t a = 0; a < ir->buffer.count; a++)
         for (uint32_t b = 0; b < ir->buffer.count; b++) {
@@ -502,12 +503,12 @@ static void plans_agree_with_brute_force(void)
         struct verify_report report;
         random_mesh(&ir);
         ir_add_role(&ir, "all", NULL, 0);
-        random_role(&ir, &random,
-                    (struct random_sizes){.ops = 40,
-                                          .buffers = 20,
-                                          .waits_percent = 60,
-                                          .host_percent = 5,
-                                          .range_percent = 20});
+        add_random_role(&ir, &random,
+                        (struct random_sizes){.ops = 40,
+                                              .buffers = 20,
+                                              .waits_percent = 60,
+                                              .host_percent = 5,
+                                              .range_percent = 20});
         liveness_compute_free_sets(&ir);
         offsets_plan(&ir, NULL);
         verify(&ir, NULL, "", &report, NULL);

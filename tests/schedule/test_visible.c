@@ -141,7 +141,7 @@ static bool sees(const struct document_list *list, int64_t window, int64_t q, in
            (window == 0 || k > q - window);
 }
 
-static bool covered(const struct visible_pieces *pieces, int64_t row, int64_t key)
+static bool pair_is_covered(const struct visible_pieces *pieces, int64_t row, int64_t key)
 {
     int times = 0;
     for (uint32_t i = 0; i < pieces->count; i++) {
@@ -174,14 +174,14 @@ static void compare(const struct ir *ir, uint32_t rank, const struct work *work,
                 layout_gathered_position(layout, list, from, work->attention.kv_first + k);
             bool want = sees(list, work->attention.window, at, key);
             pairs += want;
-            same = same && covered(&pieces, q, k) == want;
+            same = same && pair_is_covered(&pieces, q, k) == want;
         }
     CHECK(text, same);
     CHECK_CLOSE(text, sum, pairs, 0);
     visible_release(&pieces);
 }
 
-/* Checks the result of visible_find_fullest(), for an op of own keys: over all steps of the ring
+/* Checks the result of visible_find_fullest_place(), for an op of own keys: over all steps of the ring
  * together, the most pairs that a rank computes, over the mean. */
 static void check_fullest(struct ir *ir, int64_t window, const char *text)
 {
@@ -217,7 +217,7 @@ static void check_fullest(struct ir *ir, int64_t window, const char *text)
                                     .guard = IR_NONE16,
                                     .read = views,
                                     .write = views});
-    struct visible_fullest fullest = visible_find_fullest(ir);
+    struct visible_fullest_place fullest = visible_find_fullest_place(ir);
     CHECK_CLOSE(text, fullest.pairs_over_mean, most * mesh_rank_count(mesh) / sum, 1e-12);
 }
 

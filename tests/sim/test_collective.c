@@ -72,8 +72,8 @@ static void latency_is_steps(void)
 }
 
 /* Returns the bytes that all flows carry over links of a kind, summed over those links. */
-static double bytes_on(const struct platform *platform, const struct flow_table *flows,
-                       enum link_kind kind)
+static double bytes_on_link(const struct platform *platform, const struct flow_table *flows,
+                            enum link_kind kind)
 {
     double sum = 0;
     for (uint32_t f = 0; f < flows->flow_count; f++)
@@ -111,12 +111,14 @@ static void what_crosses_the_ports(void)
         members_find_rings(&members, &platform);
         collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
         members_release(&members);
-        CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_FABRIC_OUT), volumes[i].fabric * 1e9,
+        CHECK_CLOSE(label, bytes_on_link(&platform, &flows, LINK_FABRIC_OUT),
+                    volumes[i].fabric * 1e9, 1e-12);
+        CHECK_CLOSE(label, bytes_on_link(&platform, &flows, LINK_FABRIC_IN),
+                    volumes[i].fabric * 1e9, 1e-12);
+        CHECK_CLOSE(label, bytes_on_link(&platform, &flows, LINK_NIC_OUT), volumes[i].nic * 1e9,
                     1e-12);
-        CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_FABRIC_IN), volumes[i].fabric * 1e9,
+        CHECK_CLOSE(label, bytes_on_link(&platform, &flows, LINK_NIC_IN), volumes[i].nic * 1e9,
                     1e-12);
-        CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_NIC_OUT), volumes[i].nic * 1e9, 1e-12);
-        CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_NIC_IN), volumes[i].nic * 1e9, 1e-12);
         flow_table_release(&flows);
         platform_release(&platform);
     }
@@ -136,11 +138,11 @@ static void copies_that_leave_a_rank(void)
     members_find_rings(&members, &platform);
     collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
     members_release(&members);
-    CHECK_CLOSE(
-        "bytes a rank",
-        (bytes_on(&platform, &flows, LINK_FABRIC_OUT) + bytes_on(&platform, &flows, LINK_NIC_OUT)) /
-            8,
-        117440512, 1e-12);
+    CHECK_CLOSE("bytes a rank",
+                (bytes_on_link(&platform, &flows, LINK_FABRIC_OUT) +
+                 bytes_on_link(&platform, &flows, LINK_NIC_OUT)) /
+                    8,
+                117440512, 1e-12);
     flow_table_release(&flows);
     platform_release(&platform);
 }
@@ -193,9 +195,9 @@ static void members_exchange_their_own_bytes(void)
     collective_add_flows(&platform, &flows, &work, &members, 0, &exchange);
     members_release(&members);
     /* 6 GB in the flow of what member 0 sends, and in that of what member 1 receives */
-    CHECK_CLOSE("fabric", bytes_on(&platform, &flows, LINK_FABRIC_OUT), 12e9, 1e-12);
+    CHECK_CLOSE("fabric", bytes_on_link(&platform, &flows, LINK_FABRIC_OUT), 12e9, 1e-12);
     /* 4 GB in the flow of what member 0 sends, and 1 GB in that of each of four receivers */
-    CHECK_CLOSE("NICs", bytes_on(&platform, &flows, LINK_NIC_OUT), 8e9, 1e-12);
+    CHECK_CLOSE("NICs", bytes_on_link(&platform, &flows, LINK_NIC_OUT), 8e9, 1e-12);
     CHECK_INT("members that have nothing move nothing", flows.flow_count, 2 + 5);
     flow_table_release(&flows);
     platform_release(&platform);
@@ -275,9 +277,9 @@ static void tokens_that_travel_once(void)
         collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
         members_release(&members);
         const double arriving = even ? 8 * 0.66741961192 : 6;
-        CHECK_CLOSE("inside", bytes_on(&platform, &flows, LINK_FABRIC_OUT),
+        CHECK_CLOSE("inside", bytes_on_link(&platform, &flows, LINK_FABRIC_OUT),
                     8 * arriving * 1e9 * 3 / 4, 1e-9);
-        CHECK_CLOSE("between", bytes_on(&platform, &flows, LINK_NIC_OUT), 8 * 0.99690413572e9,
+        CHECK_CLOSE("between", bytes_on_link(&platform, &flows, LINK_NIC_OUT), 8 * 0.99690413572e9,
                     1e-9);
         flow_table_release(&flows);
         platform_release(&platform);

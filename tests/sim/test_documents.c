@@ -7,15 +7,15 @@
 #include "schedule/step/build.h"
 
 /* Costs of one second for each visible pair and head dimension, by place of the rank. */
-struct place_costs {
+struct costs_by_place {
     struct machine_costs machine;
     double **place_work_s;
 };
 
-static struct place_costs place_costs_make(const struct ir *ir)
+static struct costs_by_place place_costs_make(const struct ir *ir)
 {
-    struct place_costs c = {.place_work_s =
-                                heap_zalloc(ir->shape_count + 1u, sizeof *c.place_work_s)};
+    struct costs_by_place c = {.place_work_s =
+                                   heap_zalloc(ir->shape_count + 1u, sizeof *c.place_work_s)};
     c.machine.work_s = heap_zalloc(ir->shape_count + 1u, sizeof(double));
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
@@ -32,7 +32,7 @@ static struct place_costs place_costs_make(const struct ir *ir)
     return c;
 }
 
-static void place_costs_release(struct place_costs *c, const struct ir *ir)
+static void place_costs_release(struct costs_by_place *c, const struct ir *ir)
 {
     for (uint32_t s = 0; s < ir->shape_count; s++)
         free(c->place_work_s[s]);
@@ -60,7 +60,7 @@ static void three_documents_on_two_ranks(void)
     struct cluster cluster = machine_make(1);
     struct sim_result result = {0};
     if (machine_parse(&ir, "two ranks", text)) {
-        struct place_costs c = place_costs_make(&ir);
+        struct costs_by_place c = place_costs_make(&ir);
         if (machine_run("two ranks", &ir, &cluster, &c.machine.costs, (struct sim_options){0},
                         &result)) {
             CHECK_CLOSE("the slower rank decides", result.step_s, 10, 1e-12);
@@ -157,7 +157,7 @@ static void only_what_is_the_same_is_folded(void)
         struct cluster cluster = machine_make(nodes);
         struct sim_result folded = {0}, exact = {0};
         build_schedule(&ir, nodes, rows[i].length);
-        struct place_costs c = place_costs_make(&ir);
+        struct costs_by_place c = place_costs_make(&ir);
         if (machine_run(rows[i].label, &ir, &cluster, &c.machine.costs, (struct sim_options){0},
                         &folded) &&
             machine_run(rows[i].label, &ir, &cluster, &c.machine.costs,

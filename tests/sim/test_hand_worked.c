@@ -2,25 +2,25 @@
  * file compute the time. */
 #include "tests/sim/machine.h"
 
-static void one_gpu_a_node(struct cluster *c)
+static void use_one_gpu_per_node(struct cluster *c)
 {
     c->gpus_per_node = 1;
     c->gpus = c->nodes;
     c->network = (struct network){.nodes_per_leaf_switch = 2, .oversubscription = 4};
 }
 
-static void mesh_fabric(struct cluster *c)
+static void use_mesh_fabric(struct cluster *c)
 {
     c->fabric.kind = FABRIC_MESH;
 }
 
-static void pcie_fabric(struct cluster *c)
+static void use_pcie_fabric(struct cluster *c)
 {
     c->fabric.kind = FABRIC_PCIE;
     c->fabric.bytes_per_s = 0;
 }
 
-static void ideal(struct cluster *c)
+static void use_ideal_rates(struct cluster *c)
 {
     c->is_ideal = true;
     c->fabric.bytes_per_s = c->fabric.peer_bytes_per_s = INFINITY;
@@ -32,12 +32,12 @@ static void ideal(struct cluster *c)
     c->host.to_pageable_bytes_per_s = c->host.from_pageable_bytes_per_s = INFINITY;
 }
 
-static void one_domain_of_two_nodes(struct cluster *c)
+static void use_one_domain_of_two_nodes(struct cluster *c)
 {
     c->domain_nodes = 2;
 }
 
-static void latencies(struct cluster *c)
+static void use_latencies(struct cluster *c)
 {
     c->fabric.latency_s = 1;
     c->nic.latency_s = 4;
@@ -45,7 +45,7 @@ static void latencies(struct cluster *c)
     c->pcie.latency_s = 100;
 }
 
-static void through_host_memory(struct cluster *c)
+static void use_route_through_host_memory(struct cluster *c)
 {
     c->nic.gpudirect = false;
     c->host.memory_bytes_per_s = 8e9;
@@ -57,105 +57,105 @@ static void staged(struct cluster *c)
     c->nic.host_staged_bytes_per_s = 5e9;
 }
 
-static void one_ring(struct cluster *c)
+static void use_one_ring(struct cluster *c)
 {
     c->nic.ring_count = 1;
 }
 
-static void efficiencies(struct cluster *c)
+static void use_efficiencies(struct cluster *c)
 {
     c->fabric.efficiency = 0.5;
     c->fabric.all_to_all_efficiency = 0.25;
     c->nic.efficiency = 0.5;
 }
 
-static void narrow_peers(struct cluster *c)
+static void use_narrow_peers(struct cluster *c)
 {
     c->fabric.all_to_all_peer_bytes_per_s = 10e9;
 }
 
-static void few_channels(struct cluster *c)
+static void use_few_channels(struct cluster *c)
 {
     c->fabric.all_to_all_channels_bytes_per_s = 20e9;
 }
 
-static void few_channels_and_narrow_messages(struct cluster *c)
+static void use_few_channels_and_narrow_messages(struct cluster *c)
 {
     c->fabric.all_to_all_channels_bytes_per_s = 20e9;
     c->fabric.all_to_all_peer_bytes_per_s = 2e9;
 }
 
-static void slow_to_start(struct cluster *c)
+static void use_slow_start_of_messages(struct cluster *c)
 {
     c->fabric.peer_latency_s = 3;
 }
 
-static void collectives_slow_to_start(struct cluster *c)
+static void use_slow_start_of_collectives(struct cluster *c)
 {
     c->fabric.collective_latency_s = 3;
 }
 
-static void messages_take_a_quarter(struct cluster *c)
+static void use_messages_that_take_a_quarter(struct cluster *c)
 {
     c->device.sm_count = 4;
     c->device.message_sms = 1;
 }
 
-static void collectives_take_channels(struct cluster *c)
+static void use_collectives_that_take_channels(struct cluster *c)
 {
     c->device.sm_count = 32;
     c->device.collective_sms = 24;
 }
 
-static void hopper_channels(struct cluster *c)
+static void use_hopper_channels(struct cluster *c)
 {
-    collectives_take_channels(c);
+    use_collectives_that_take_channels(c);
     c->device.compute_capability = 9;
 }
 
-static void few_channels_inside(struct cluster *c)
+static void use_few_channels_inside_domains(struct cluster *c)
 {
-    collectives_take_channels(c);
+    use_collectives_that_take_channels(c);
     c->device.collective_sms = 2;
 }
 
-static void channels_in_one_domain(struct cluster *c)
+static void use_channels_in_one_domain(struct cluster *c)
 {
-    collectives_take_channels(c);
+    use_collectives_that_take_channels(c);
     c->domain_nodes = 2;
 }
 
-static void channels_that_wait(struct cluster *c)
+static void use_channels_that_wait(struct cluster *c)
 {
-    collectives_take_channels(c);
+    use_collectives_that_take_channels(c);
     c->nic.latency_s = 0.1;
 }
 
-static void slow_memory(struct cluster *c)
+static void use_slow_memory(struct cluster *c)
 {
-    collectives_take_channels(c);
+    use_collectives_that_take_channels(c);
     c->device.memory_bytes_per_s = 160e9;
 }
 
-static void small_communicator(struct cluster *c)
+static void use_small_communicator(struct cluster *c)
 {
     c->fabric.peer_rate_communicator_ranks = 6;
 }
 
 /* Makes all ranks share a GPU, within which copies reach 100 GB/s of payload for all ranks together. */
-static void one_gpu_for_all(struct cluster *c)
+static void use_one_gpu_for_all(struct cluster *c)
 {
     c->fabric.kind = FABRIC_LOOPBACK;
     c->loopback.bytes_per_s = 100e9;
 }
 
-static void copies_that_start_slowly(struct cluster *c)
+static void use_slow_start_of_copies(struct cluster *c)
 {
-    one_gpu_for_all(c);
+    use_one_gpu_for_all(c);
     c->loopback.latency_s = 1;
 }
 
-static void narrow_both_ways(struct cluster *c)
+static void use_narrow_both_ways(struct cluster *c)
 {
     c->pcie.both_ways_total_bytes_per_s = 25e9;
 }
@@ -170,33 +170,33 @@ static const struct {
 } cases_of_time[] = {
     /* file, nodes, change, issue_s, host_bytes, step_s */
     {"all_to_all_in_node", 1, NULL, 0, false, 0.06},
-    {"all_to_all_in_node", 1, ideal, 0, false, 0},
-    {"all_to_all_in_node", 1, collectives_slow_to_start, 0, false, 3.06},
+    {"all_to_all_in_node", 1, use_ideal_rates, 0, false, 0},
+    {"all_to_all_in_node", 1, use_slow_start_of_collectives, 0, false, 3.06},
     /* a pair's link carries 2 GB at 100 GB/s */
-    {"all_to_all_in_node", 1, mesh_fabric, 0, false, 0.02},
+    {"all_to_all_in_node", 1, use_mesh_fabric, 0, false, 0.02},
     /* 6 GB over the lanes at 25 GB/s would take 0.24 s; 4 GB per GPU leave its switch, 8 GB at 30 GB/s, 0.267 s; all
      * of that goes between the sockets, 8 GB at 15 GB/s, which takes longest */
-    {"all_to_all_in_node", 1, pcie_fabric, 0, false, 8.0 / 15},
-    {"all_to_all_in_node", 1, efficiencies, 0, false, 0.24},
+    {"all_to_all_in_node", 1, use_pcie_fabric, 0, false, 8.0 / 15},
+    {"all_to_all_in_node", 1, use_efficiencies, 0, false, 0.24},
     /* three peers at 10 GB/s each */
-    {"all_to_all_in_node", 1, narrow_peers, 0, false, 0.2},
+    {"all_to_all_in_node", 1, use_narrow_peers, 0, false, 0.2},
     /* 4 pieces of 2 GB, a rank's own among them */
-    {"all_to_all_in_node", 1, few_channels, 0, false, 0.4},
+    {"all_to_all_in_node", 1, use_few_channels, 0, false, 0.4},
     /* where the rate of all channels is known, a pair's own says nothing more */
-    {"all_to_all_in_node", 1, few_channels_and_narrow_messages, 0, false, 0.4},
+    {"all_to_all_in_node", 1, use_few_channels_and_narrow_messages, 0, false, 0.4},
     /* each of 4 ranks fetches 8 GB, its own piece among them, and all share 100 GB/s; with a
      * latency, by 4 copies */
-    {"all_to_all_in_node", 1, one_gpu_for_all, 0, false, 0.32},
-    {"all_to_all_in_node", 1, copies_that_start_slowly, 0, false, 4.32},
+    {"all_to_all_in_node", 1, use_one_gpu_for_all, 0, false, 0.32},
+    {"all_to_all_in_node", 1, use_slow_start_of_copies, 0, false, 4.32},
     {"all_to_all_across", 2, NULL, 0, false, 0.8},
     /* 4 pieces of 1 GB in the node come first */
-    {"all_to_all_across", 2, few_channels, 0, false, 0.2 + 0.8},
-    {"all_to_all_across", 2, efficiencies, 0, false, 1.6},
+    {"all_to_all_across", 2, use_few_channels, 0, false, 0.2 + 0.8},
+    {"all_to_all_across", 2, use_efficiencies, 0, false, 1.6},
     /* 8 GB through the memory of each socket: the bytes out of a GPU and those into it are one
      * flow, which counts once */
-    {"all_to_all_across", 2, through_host_memory, 0, false, 1},
+    {"all_to_all_across", 2, use_route_through_host_memory, 0, false, 1},
     /* all 7 pieces through the port */
-    {"all_to_all_across", 2, one_domain_of_two_nodes, 0, false, 0.07},
+    {"all_to_all_across", 2, use_one_domain_of_two_nodes, 0, false, 0.07},
     /* two GPUs share a NIC of 10 GB/s: 5 GB/s is what each has of it anyway */
     {"all_to_all_across", 2, staged, 0, false, 0.8},
     {"nic_of_two_gpus", 2, NULL, 0, false, 0.2},
@@ -205,24 +205,24 @@ static const struct {
     {"ring_all_gather", 2, NULL, 0, false, 0.35},
     /* a ring leaves through one of the two GPUs of each NIC */
     {"ring_all_gather", 2, staged, 0, false, 0.7},
-    {"ring_all_gather", 2, one_ring, 0, false, 0.7},
-    {"ring_all_gather", 2, ideal, 0, false, 0},
-    {"ring_all_gather", 2, one_domain_of_two_nodes, 0, false, 0.07},
+    {"ring_all_gather", 2, use_one_ring, 0, false, 0.7},
+    {"ring_all_gather", 2, use_ideal_rates, 0, false, 0},
+    {"ring_all_gather", 2, use_one_domain_of_two_nodes, 0, false, 0.07},
     {"ring_one_gpu_a_node", 2, NULL, 0, false, 0.2},
     {"ring_all_reduce", 1, NULL, 0, false, 0.06},
     /* every pair's link carries a third */
-    {"ring_all_reduce", 1, mesh_fabric, 0, false, 0.02},
+    {"ring_all_reduce", 1, use_mesh_fabric, 0, false, 0.02},
     /* lanes of 25 GB/s; each uplink and the sockets carry one hop each way, at 15 GB/s */
-    {"ring_all_reduce", 1, pcie_fabric, 0, false, 0.4},
-    {"ring_all_reduce", 1, efficiencies, 0, false, 0.12},
+    {"ring_all_reduce", 1, use_pcie_fabric, 0, false, 0.4},
+    {"ring_all_reduce", 1, use_efficiencies, 0, false, 0.12},
     /* each sums 4 slices of 1 GB into one, 5 GB of traffic as 2.5 copied, and fetches 3 more */
-    {"ring_all_reduce", 1, one_gpu_for_all, 0, false, 4 * (2.5 + 3) / 100},
-    {"ring_reduce_scatter", 1, one_gpu_for_all, 0, false, 4 * 2.5 / 100},
+    {"ring_all_reduce", 1, use_one_gpu_for_all, 0, false, 4 * (2.5 + 3) / 100},
+    {"ring_reduce_scatter", 1, use_one_gpu_for_all, 0, false, 4 * 2.5 / 100},
     {"ring_reduce_scatter", 1, NULL, 0, false, 0.03},
     {"broadcast", 2, NULL, 0, false, 0.1},
     {"copy_overlaps", 1, NULL, 0, false, 1.5},
     {"copies_both_ways", 1, NULL, 0, false, 0.5},
-    {"copies_both_ways", 1, narrow_both_ways, 0, false, 0.8},
+    {"copies_both_ways", 1, use_narrow_both_ways, 0, false, 0.8},
     {"host_sync_holds", 1, NULL, 0, false, 1.5},
     {"host_sync_waits", 1, NULL, 0, false, 1.5},
     {"barrier_waits", 1, NULL, 0, false, 1.5},
@@ -236,34 +236,34 @@ static const struct {
     {"guarded_out_blocks", 1, NULL, 0, false, 1.5},
     {"guarded_out_keeps_place", 1, NULL, 0, false, 20.0 / 15 + 1},
     {"shift_round_a_node", 1, NULL, 0, false, 0.1},
-    {"shift_round_a_node", 1, slow_to_start, 0, false, 3.1},
+    {"shift_round_a_node", 1, use_slow_start_of_messages, 0, false, 3.1},
     /* a pair reaches 50 GB/s among 6 ranks, so 75 GB/s among 4 */
-    {"shift_round_a_node", 1, small_communicator, 0, false, 5.0 / 75},
-    {"shift_round_a_node", 1, one_gpu_for_all, 0, false, 4 * 5.0 / 100},
+    {"shift_round_a_node", 1, use_small_communicator, 0, false, 5.0 / 75},
+    {"shift_round_a_node", 1, use_one_gpu_for_all, 0, false, 4 * 5.0 / 100},
     {"kernel_beside_shift", 1, NULL, 0, false, 0.15},
     /* four kernels of 0.15 s share the processors; the copies, 0.2 s, do not need them */
-    {"kernel_beside_shift", 1, one_gpu_for_all, 0, false, 0.6},
-    {"kernel_beside_shift", 1, messages_take_a_quarter, 0, false, 0.175},
+    {"kernel_beside_shift", 1, use_one_gpu_for_all, 0, false, 0.6},
+    {"kernel_beside_shift", 1, use_messages_that_take_a_quarter, 0, false, 0.175},
     {"kernel_beside_gather", 2, NULL, 0, false, 0.5},
-    {"kernel_beside_gather", 2, collectives_take_channels, 0, false, 0.54375},
+    {"kernel_beside_gather", 2, use_collectives_that_take_channels, 0, false, 0.54375},
     /* four multiprocessors for each of the two NICs: a quarter of 32 */
-    {"kernel_beside_gather", 2, hopper_channels, 0, false, 0.5875},
-    {"kernel_beside_gather", 2, few_channels_inside, 0, false, 0.5 + 0.35 / 16},
+    {"kernel_beside_gather", 2, use_hopper_channels, 0, false, 0.5875},
+    {"kernel_beside_gather", 2, use_few_channels_inside_domains, 0, false, 0.5 + 0.35 / 16},
     /* the gather takes 0.07 s inside a domain; of 32 multiprocessors it takes 24, but slows the
      * kernel to half at most */
-    {"kernel_beside_gather", 2, channels_in_one_domain, 0, false, 0.535},
+    {"kernel_beside_gather", 2, use_channels_in_one_domain, 0, false, 0.535},
     /* the gather also keeps its 4 of 32 multiprocessors for the 0.1 s of latency */
-    {"kernel_beside_gather", 2, channels_that_wait, 0, false, 0.55625},
-    {"fill_beside_gather", 2, collectives_take_channels, 0, false, 0.5 + 0.35 * 0.04},
-    {"fill_beside_gather", 2, slow_memory, 0, false, 0.5875},
+    {"kernel_beside_gather", 2, use_channels_that_wait, 0, false, 0.55625},
+    {"fill_beside_gather", 2, use_collectives_that_take_channels, 0, false, 0.5 + 0.35 * 0.04},
+    {"fill_beside_gather", 2, use_slow_memory, 0, false, 0.5875},
     {"shift_ends_with_its_own_messages", 1, NULL, 0, false, 1.2},
     {"send_and_receive", 1, NULL, 0, false, 2.1},
     {"sends_in_order", 1, NULL, 0, false, 0.3},
-    {"latencies", 2, latencies, 0, false, 130},
+    {"latencies", 2, use_latencies, 0, false, 130},
     {"ports_shared_by_kinds", 1, NULL, 0, false, 0.06},
     {"two_compute_streams", 1, NULL, 0, false, 2.5},
     {"host_memory_of_a_socket", 1, NULL, 0, false, 0.3},
-    {"leaf_switches", 4, one_gpu_a_node, 0, false, 0.4},
+    {"leaf_switches", 4, use_one_gpu_per_node, 0, false, 0.4},
     {"host_optimizer", 1, NULL, 0, false, 1},
     {"host_optimizer_shares_memory", 1, NULL, 0, true, 0.5 + 20.0 / 30},
 };

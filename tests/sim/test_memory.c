@@ -50,8 +50,8 @@ static void peak_is_where_most_is_live(void)
     CHECK_INT("activation", (int64_t)hbm->category_bytes[CATEGORY_ACTIVATION], 3000000000);
     CHECK_INT("workspace", (int64_t)hbm->category_bytes[CATEGORY_WORKSPACE], 0);
     static const char *const top[] = {"v0", "k0", "keep0"};
-    CHECK_INT("largest", hbm->top_count, 3);
-    for (uint32_t i = 0; i < hbm->top_count && i < 3; i++) {
+    CHECK_INT("largest", hbm->top_buffer_count, 3);
+    for (uint32_t i = 0; i < hbm->top_buffer_count && i < 3; i++) {
         char name[32];
         ir_buffer_name(&ir, (buffer_id){hbm->top_buffer[i].buffer}, name, sizeof name);
         CHECK_TEXT("largest", name, top[i]);

@@ -114,7 +114,7 @@ static const char all_to_all_ops[] =
 /* The behaviour of the next simulation's child process when it starts. */
 static enum { LIVE, DIE, LEAVE } fate;
 
-static void meet_fate(void)
+static void end_child_as_asked(void)
 {
     if (fate == DIE)
         raise(SIGKILL);
@@ -129,7 +129,7 @@ static void a_child_that_dies_is_one_message(void)
             "t.ir: error: the simulation was ended by signal 9 (Killed): memory may have run out\n",
         [LEAVE] = "t.ir: error: the simulation ended early with exit code 3\n",
     };
-    CHECK_INT("hook", pthread_atfork(NULL, NULL, meet_fate), 0);
+    CHECK_INT("hook", pthread_atfork(NULL, NULL, end_child_as_asked), 0);
     for (fate = DIE; fate <= LEAVE; fate++) {
         struct sim_result result = {0};
         struct diag diag = {0};

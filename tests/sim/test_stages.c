@@ -144,13 +144,13 @@ static void folded_pipelines_equal_unfolded(void)
 }
 
 /* Seconds of one unit on one stage, without recomputation. */
-struct unit_times {
+struct seconds_of_units {
     double forward, inputs, weights; /* the backward's products, by the gradients they make */
 };
 
-static struct unit_times unit_times(const struct world *w)
+static struct seconds_of_units seconds_of_units(const struct world *w)
 {
-    struct unit_times t = {0};
+    struct seconds_of_units t = {0};
     const struct ir *ir = &w->ir;
     double units = w->choices.accumulation * (double)w->choices.pp;
     for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -206,7 +206,7 @@ static void weights_put_off_fill_the_drain(void)
         struct request request = layers_request(CHOICE_PIPELINE_ZB_1P, rows[i][0], rows[i][1]);
         snprintf(label, sizeof label, "zb-1p pp %d units %d", (int)rows[i][0], (int)rows[i][1]);
         if (world_make(&w, label, &request, false)) {
-            struct unit_times t = unit_times(&w);
+            struct seconds_of_units t = seconds_of_units(&w);
             double bubble = (double)(rows[i][0] - 1) * (t.forward + t.inputs - t.weights);
             double work = (double)rows[i][1] * (t.forward + t.inputs + t.weights);
             CHECK_CLOSE(label, w.sim.step_s, work + bubble, 1e-9);
@@ -226,7 +226,7 @@ static void zb_v_pauses_nowhere(void)
         struct request request = layers_request(CHOICE_PIPELINE_ZB_V, rows[i][0], rows[i][1]);
         snprintf(label, sizeof label, "zb-v pp %d units %d", (int)rows[i][0], (int)rows[i][1]);
         if (world_make(&w, label, &request, true)) {
-            struct unit_times t = unit_times(&w);
+            struct seconds_of_units t = seconds_of_units(&w);
             double late = (double)(rows[i][0] - 1) * t.forward / 2;
             CHECK_CLOSE(label, t.inputs, t.forward, 1e-9);
             CHECK_CLOSE(label, w.sim.step_s, (double)rows[i][1] * 3 * t.forward + late, 1e-9);
@@ -284,7 +284,7 @@ static void zb_v_over_subsequences_pauses_nowhere(void)
         snprintf(label, sizeof label, "zb-v pp %d, %d x %d units", (int)rows[i].pp,
                  (int)rows[i].batches, (int)rows[i].pieces);
         if (world_make(&w, label, &request, true)) {
-            struct unit_times t = unit_times(&w);
+            struct seconds_of_units t = seconds_of_units(&w);
             double unit = t.forward / (double)rows[i].pieces;
             double late = (double)(rows[i].pp - 1) * unit / 2;
             double work = (double)rows[i].batches * 3 * t.forward;
@@ -381,7 +381,8 @@ static void shared_subsequences_fill_the_pipeline(void)
     } rows[] = {{2, 4, {5, 4, 4.5}},
                 {4, 8, {11, 8 + 1.0 / 3, 10.25}},
                 {8, 32, {39, 32.48095238095238, 38.125}}};
-    static const struct shared_units shared[] = {{0, 0}, {SHARED_ALL, SHARED_ALL}, {1, 0}};
+    static const struct shared_units shared[] = {
+        {0, 0}, {SHARED_UNITS_ALL, SHARED_UNITS_ALL}, {1, 0}};
     struct transformer layers = deep;
     layers.layers = 8;
     layers.max_positions = 0;

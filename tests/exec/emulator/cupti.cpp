@@ -106,8 +106,8 @@ void put_launch(std::vector<char> &to, Launch launch)
     for (const Tie &tie : ties)
         tied = tied || tie.call == launch.call;
     struct emulator_cupti *wrong = tied ? &emulator_cupti : &nothing;
-    if (wrong->loses > 0) {
-        wrong->loses--;
+    if (wrong->uncounted_lost_records > 0) {
+        wrong->uncounted_lost_records--;
         return;
     }
     if (wrong->drops > 0) {
@@ -115,8 +115,8 @@ void put_launch(std::vector<char> &to, Launch launch)
         dropped++;
         return;
     }
-    if (wrong->timeless > 0) {
-        wrong->timeless--;
+    if (wrong->untimed_records > 0) {
+        wrong->untimed_records--;
         launch.start = launch.end = 0;
     }
     switch (launch.call % 4) {
@@ -155,9 +155,9 @@ CUptiResult flush_all(uint32_t)
         launches.clear();
         ties.clear();
     }
-    if (emulator_cupti.flush_fails)
+    if (emulator_cupti.does_flush_fail)
         return CUPTI_ERROR_UNKNOWN;
-    if (emulator_cupti.tears && !all.empty())
+    if (emulator_cupti.tears_last_record && !all.empty())
         memset(&all[all.size() - SLOT], 0, SLOT);
     for (size_t at = 0; at < all.size();) {
         uint8_t *buffer;

@@ -33,11 +33,11 @@ extern int emulator_clock_asked; /* how often the SM clock was read; the clock f
 
 /* Faults of CUPTI's records that a test asks for; all 0: every record is delivered. */
 struct emulator_cupti {
-    int flush_fails; /* cuptiActivityFlushAll() fails */
-    int drops;    /* number of records that are dropped for lack of room and counted as dropped */
-    int loses;    /* number of records that are lost without being counted */
-    int timeless; /* number of records that are delivered with start and end 0 */
-    int tears;    /* the last record of a buffer is incomplete */
+    int does_flush_fail; /* cuptiActivityFlushAll() fails */
+    int drops; /* number of records that are dropped for lack of room and counted as dropped */
+    int uncounted_lost_records; /* number of records that are lost without being counted */
+    int untimed_records;        /* number of records that are delivered with start and end 0 */
+    int tears_last_record;      /* the last record of a buffer is incomplete */
 };
 extern struct emulator_cupti emulator_cupti;
 
