@@ -16,8 +16,8 @@ static bool stages_are_equal(const struct unit_stages *a, const struct unit_stag
     return a->chunk == b->chunk && a->first_stage == b->first_stage && a->count == b->count;
 }
 
-struct shared_bundle_part *shared_bundle_part(struct emit *e, uint32_t bundle,
-                                              const struct unit_stages *shared)
+struct shared_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bundle,
+                                                   const struct unit_stages *shared)
 {
     for (uint32_t i = 0; i < e->weights.shared_bundle_part_count; i++)
         if (e->weights.shared_bundle_part[i].bundle == bundle &&
@@ -90,7 +90,7 @@ op_id remote_gather_parts(struct emit *e, const struct shared_bundle_part *part,
 op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
 {
     struct shared_bundle_part *part =
-        shared_bundle_part(e, remote_grad->bundle, &remote_grad->shared);
+        remote_find_or_add_part(e, remote_grad->bundle, &remote_grad->shared);
     bool adds = part->shared.owns_layers || part->grad.i != IR_NONE;
     buffer_id to = new_part_buffer(e, part, adds ? "reduced" : "grad_part", CATEGORY_GRADIENT,
                                    (enum dtype)e->weights.grad_dtype);

@@ -107,7 +107,7 @@ buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t 
     buffer_id to = emit_buffer(e, "borrowed", CATEGORY_PARAMETER, e->choices->dtype,
                                (int64_t)e->weights.bundle[bundle].elements, 0);
     struct shared_bundle_part *part =
-        pipeline_shards_weights(e->choices) ? shared_bundle_part(e, bundle, &shared) : NULL;
+        pipeline_shards_weights(e->choices) ? remote_find_or_add_part(e, bundle, &shared) : NULL;
     if (part != NULL && part->parameters_arrived) {
         *op = remote_gather_parts(e, part, to);
         return to;
@@ -137,6 +137,6 @@ void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote
     struct view to = {e->weights.grad_buffer[remote_grad->bundle], 0, sum.count};
     if (pipeline_shards_weights(e->choices))
         to = remote_part_of_gradient(
-            e, shared_bundle_part(e, remote_grad->bundle, &remote_grad->shared));
+            e, remote_find_or_add_part(e, remote_grad->bundle, &remote_grad->shared));
     emit_add(e, sum, to, to);
 }

@@ -54,8 +54,8 @@ void remote_return_parts(struct emit *e, op_id last_unshared);
 /* ---- stages that hold parts of weights (schedule/weights/remote_parts.c) ---- */
 /* Returns the row of e->weights.shared_bundle_part for a bundle that the stages `shared` share; the first call for them
  * adds the row. The pointer is valid until the next call. */
-struct shared_bundle_part *shared_bundle_part(struct emit *e, uint32_t bundle,
-                                              const struct unit_stages *shared);
+struct shared_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bundle,
+                                                   const struct unit_stages *shared);
 /* Emits the copy of this stage's part out of `params`, the parameters that were sent, unless this stage owns the
  * layers. The copy has a stream of its own, beside the computation, which has not reached the bundle yet. */
 void remote_store_part(struct emit *e, struct shared_bundle_part *part, buffer_id params);
