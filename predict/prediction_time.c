@@ -69,7 +69,7 @@ static void sum_products(struct prediction *p, const struct shape_costs *costs)
     for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
         const uint32_t shape = p->ir.op.shape[op];
         struct work wide = work_cost_equivalent(&p->ir.shape[shape]);
-        const double times = repeats_occurrences(&p->ir.repeats, op);
+        const double times = repeats_occurrence_count(&p->ir.repeats, op);
         if (wide.kind == WORK_QUANTISE)
             p->products.casts_s += times * costs->work_s[shape];
         const bool core = wide.kind == WORK_ATTENTION || wide.kind == WORK_ATTENTION_BACKWARD;

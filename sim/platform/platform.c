@@ -235,17 +235,18 @@ void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, 
 static uint32_t leaf_switch_of(const struct platform *p, uint32_t rank)
 {
     const struct cluster *c = p->cluster;
-    int64_t group = node_of(p, rank) / c->network.nodes_per_leaf_switch;
-    return (uint32_t)(c->network.has_rails ? group * c->nic.count + c->nic_of_gpu[gpu_of(p, rank)]
-                                           : group);
+    int64_t group = node_of_rank(p, rank) / c->network.nodes_per_leaf_switch;
+    return (uint32_t)(c->network.has_rails
+                          ? group * c->nic.count + c->nic_of_gpu[gpu_of_rank(p, rank)]
+                          : group);
 }
 
 bool platform_crosses_leaves(const struct platform *platform, uint32_t from, uint32_t to)
 {
     const struct network *network = &platform->cluster->network;
     return network->nodes_per_leaf_switch > 0 && network->oversubscription > 1 &&
-           node_of(platform, from) / network->nodes_per_leaf_switch !=
-               node_of(platform, to) / network->nodes_per_leaf_switch;
+           node_of_rank(platform, from) / network->nodes_per_leaf_switch !=
+               node_of_rank(platform, to) / network->nodes_per_leaf_switch;
 }
 
 void route_add_leaf(struct platform *platform, struct flow_table *flows, uint32_t rank, bool up)
@@ -253,7 +254,8 @@ void route_add_leaf(struct platform *platform, struct flow_table *flows, uint32_
     const struct cluster *c = platform->cluster;
     double nics = (double)c->network.nodes_per_leaf_switch *
                   (c->network.has_rails ? 1.0 : (double)c->nic.count);
-    route_add_link(platform, flows, up ? LINK_LEAF_UP : LINK_LEAF_DOWN, leaf_of(platform, rank), 0,
+    route_add_link(platform, flows, up ? LINK_LEAF_UP : LINK_LEAF_DOWN,
+                   leaf_switch_of(platform, rank), 0,
                    nics * c->nic.bytes_per_s * c->nic.efficiency / c->network.oversubscription);
 }
 

@@ -307,7 +307,7 @@ static double modelled_case_s(const struct device_cost *cost, const struct micro
     enum calibrate_link_class link;
     const struct point point = {.role = wanted->point_role, .work = *work, .nodes = 1};
     if (calibrate_link_class_find(&point, &link))
-        return link_s(wanted);
+        return modelled_transfer_s(wanted);
     switch ((enum point_role)wanted->point_role) {
     case POINT_START:
         return cost->device_kernel_start_s;
