@@ -300,12 +300,12 @@ static enum status run_and_report(struct session *s, const struct training_optio
 {
     struct training training = {0};
     struct exec_result result = {0};
-    enum status status =
-        training_init(&training, &s->ir, s->name, how->with_reference ? s->model : NULL, how, diag);
+    enum status status = training_init(&training, &s->ir, s->name,
+                                       how->makes_reference ? s->model : NULL, how, diag);
     if (status == STATUS_OK) {
         struct interrupt interrupt;
         training.batches = s->tokens;
-        s->run_options.exec.back_to_back = !s->run_options.trains_on_data;
+        s->run_options.exec.runs_back_to_back = !s->run_options.trains_on_data;
         s->run_options.exec.ended_by = ending_signal;
         s->run_options.exec.notes = &s->note;
         interrupt_catch(&interrupt);
@@ -341,11 +341,11 @@ static enum status run_command_parts(struct session *s, struct diag *diag)
 {
     enum status status = run_options_read(&s->run_options, s->options, diag);
     const struct training_options how = {.seed = s->run_options.seed,
-                                         .flat_weights = s->run_options.flat_weights,
-                                         .zero_moments = true,
-                                         .with_reference = s->run_options.trains_on_data &&
-                                                           s->run_options.wants_check};
-    const struct training_options most = {.with_reference = s->run_options.wants_check,
+                                         .draws_flat_weights = s->run_options.draws_flat_weights,
+                                         .starts_from_zero_moments = true,
+                                         .makes_reference = s->run_options.trains_on_data &&
+                                                            s->run_options.wants_check};
+    const struct training_options most = {.makes_reference = s->run_options.wants_check,
                                           .collects_tensors = s->run_options.wants_check};
     bool speaks = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
     if (status == STATUS_OK && options_given(s->options, "o") && speaks)

@@ -245,8 +245,8 @@ static void fill_run(void *context, const struct element_run *s)
 {
     const struct tensor_transfer *t = context;
     for (uint64_t i = 0; i < s->element_count; i++)
-        number_set(t->buffer->data, t->buffer->dtype, s->buffer_offset + i,
-                   t->sources[s->tensor][s->tensor_offset + i]);
+        number_write_element(t->buffer->data, t->buffer->dtype, s->buffer_offset + i,
+                             t->sources[s->tensor][s->tensor_offset + i]);
 }
 
 /* Adds a run of elements from a rank's buffer to the collected tensor. Where several ranks hold the same elements,
@@ -264,7 +264,7 @@ static void collect_run(void *context, const struct element_run *s)
                                 ~(partial | cut | group_axes(ir, t->buffer->binding->shard_group)));
     double *to = t->destinations[s->tensor] + s->tensor_offset;
     for (uint64_t i = 0; i < s->element_count; i++) {
-        double value = number_get(t->buffer->data, t->buffer->dtype, s->buffer_offset + i);
+        double value = number_read_element(t->buffer->data, t->buffer->dtype, s->buffer_offset + i);
         if (partial != 0)
             to[i] += first ? value : 0;
         else if (!first)
@@ -504,7 +504,7 @@ enum status bindings_collect_buffer(void *user, const struct exec_buffer *buffer
     } else if (buffer->binding->kind == BINDING_LOSS &&
                is_first_of_equal_ranks(b->ir, buffer->rank, b->ir->buffer.role[buffer->buffer],
                                        ~buffer->binding->partial_axes)) {
-        b->loss += number_get(buffer->data, buffer->dtype, 0);
+        b->loss += number_read_element(buffer->data, buffer->dtype, 0);
     }
     return STATUS_OK;
 }

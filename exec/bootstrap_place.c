@@ -190,7 +190,7 @@ bool bootstrap_is_printing_process(void)
 {
     struct bootstrap_place place;
     struct diag unread = {0};
-    bool speaks = bootstrap_place_read(&place, &unread) != STATUS_OK || place.rank == 0;
+    bool is_printing = bootstrap_place_read(&place, &unread) != STATUS_OK || place.rank == 0;
     diag_release(&unread);
-    return speaks;
+    return is_printing;
 }

@@ -42,7 +42,7 @@ static void zero_bound_buffer(struct exec_run *run, const struct exec_buffer *bu
 }
 
 /* The bound buffer that draw_into_buffer() fills with random numbers. */
-struct buffer_draw {
+struct bound_buffer_draw {
     struct exec_run *run;
     const struct exec_buffer *buffer;
 };
@@ -51,7 +51,7 @@ struct buffer_draw {
  * it, or else threads of the host. */
 static void draw_into_buffer(void *context, uint64_t at, const struct draw *draw)
 {
-    const struct buffer_draw *d = context;
+    const struct bound_buffer_draw *d = context;
     const struct buffer_table *table = &d->run->ir->buffer;
     uint32_t b = d->buffer->buffer, rank = d->buffer->rank;
     enum memory memory = (enum memory)table->memory[b];
@@ -69,11 +69,11 @@ static enum status fill_bound_buffer(struct exec_run *run, const struct exec_io 
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t b = buffer->buffer;
     uint64_t bytes = ir_buffer_bytes(run->ir, (buffer_id){b});
-    struct buffer_draw drawing = {run, buffer};
+    struct bound_buffer_draw drawing = {run, buffer};
     if (!run_has_rank(run, buffer->rank))
         return STATUS_OK;
     if (ZEROED >> buffer->binding->kind & 1) {
-        if (run->step_number == 0 || run->must_zero[b])
+        if (run->step_number == 0 || run->must_zero_before_step[b])
             zero_bound_buffer(run, buffer);
         return STATUS_OK;
     }
@@ -196,7 +196,8 @@ static uint32_t find_median_step(const double *step_s, uint32_t count)
  * the window before it (0: there is none). */
 struct clock_settling {
     double first_begin_s, window_begin_s, last_window_mhz;
-    uint32_t steady_windows; /* consecutive windows whose clock was within 1 % of the one before */
+    /* consecutive windows whose clock was within 1 % of the one before */
+    uint32_t steady_window_count;
 };
 
 /* Called after a step. Sets *steady if the clock is steady: its mean over three consecutive windows, each of at least
@@ -225,19 +226,19 @@ static enum status check_clock_settled(struct exec_run *run, struct clock_settli
     *steady = mhz == 0 || now_s - s->first_begin_s > most_s;
     if (status != STATUS_OK || *steady || !whole)
         return status;
-    s->steady_windows = s->last_window_mhz > 0 && fabs(mhz / s->last_window_mhz - 1) < change
-                            ? s->steady_windows + 1
-                            : 0;
+    s->steady_window_count = s->last_window_mhz > 0 && fabs(mhz / s->last_window_mhz - 1) < change
+                                 ? s->steady_window_count + 1
+                                 : 0;
     s->last_window_mhz = mhz;
     s->window_begin_s = now_s;
-    *steady = s->steady_windows >= ALIKE;
+    *steady = s->steady_window_count >= ALIKE;
     return status;
 }
 
 /* Sends the times of every rank's ops in the median step to all processes. The median step is the same on all, since
  * they have the same step times. Does nothing in a single process or without a trace. */
-static enum status share_op_times(struct exec_run *run, const struct measured_steps *steps,
-                                  struct diag *diag)
+static enum status exchange_op_times(struct exec_run *run, const struct measured_steps *steps,
+                                     struct diag *diag)
 {
     if (run->world == NULL || steps->op_times == NULL)
         return STATUS_OK;
@@ -250,7 +251,7 @@ static enum status share_op_times(struct exec_run *run, const struct measured_st
 }
 
 /* Returns STATUS_OK, or reports the first failure of the run. */
-static enum status first_failure(const struct exec_run *run, struct diag *diag)
+static enum status report_first_failure(const struct exec_run *run, struct diag *diag)
 {
     return run->failure_status == STATUS_OK
                ? STATUS_OK
@@ -267,8 +268,8 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
          run->step_number++) {
         double begin_s = run_now_s();
         if (run_is_ended_by_caller(run))
-            return first_failure(run, diag);
-        uint32_t inputs = run->options->back_to_back ? 0 : INPUTS;
+            return report_first_failure(run, diag);
+        uint32_t inputs = run->options->runs_back_to_back ? 0 : INPUTS;
         enum status status = for_each_bound_buffer(
             run, io, run->step_number == 0 ? UINT32_MAX : inputs | ZEROED, fill_bound_buffer, diag);
         if (status != STATUS_OK)
@@ -281,7 +282,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
         if (status != STATUS_OK)
             return status;
         if (seconds < 0)
-            return first_failure(run, diag);
+            return report_first_failure(run, diag);
         uint32_t kinds = io->read_each_step |
                          (run->step_number + 1 == steps->warmup_count + steps->measured_count
                               ? io->read_after_last_step
@@ -289,7 +290,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
         if (io->read != NULL)
             status = for_each_bound_buffer(run, io, kinds, read_bound_buffer, diag);
         if (status == STATUS_OK)
-            status = first_failure(run, diag);
+            status = report_first_failure(run, diag);
         if (status != STATUS_OK)
             return status;
         if (run->step_number + 1 == steps->warmup_count && run->options->waits_for_steady_clock) {
@@ -308,7 +309,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
             memcpy(steps->op_times + i * steps->times_per_step, run->op_times,
                    steps->times_per_step * sizeof *steps->op_times);
     }
-    return share_op_times(run, steps, diag);
+    return exchange_op_times(run, steps, diag);
 }
 
 static void add_header_to_trace(void *user, const char *key, const char *value)
@@ -428,18 +429,12 @@ static uint64_t request_digest(const struct exec_run *run)
 {
     const struct exec_options *o = run->options;
     const struct exec_adamw *a = &o->adamw;
-    const uint64_t counts[] = {o->warmup_steps,
-                               o->measured_steps,
-                               o->back_to_back,
-                               o->waits_for_steady_clock,
-                               o->finds_unwritten_reads,
-                               o->records_trace,
-                               o->times_by_cupti,
-                               (uint64_t)o->attention,
-                               o->uses_epilogues,
-                               o->registers_nccl_memory,
-                               o->hog_sms,
-                               (uint64_t)a->step_number,
+    const uint64_t counts[] = {o->warmup_steps,          o->measured_steps,
+                               o->runs_back_to_back,     o->waits_for_steady_clock,
+                               o->finds_unwritten_reads, o->records_trace,
+                               o->times_by_cupti,        (uint64_t)o->attention,
+                               o->uses_epilogues,        o->registers_nccl_memory,
+                               o->hogged_sm_count,       (uint64_t)a->step_number,
                                o->input_digest};
     const double numbers[] = {
         o->model.norm_eps, o->model.rope_theta, a->lr, a->beta1, a->beta2, a->eps,
@@ -534,7 +529,7 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
             heap_zalloc(steps.measured_count * steps.times_per_step, sizeof *steps.op_times);
     run.op_times = heap_zalloc(steps.times_per_step, sizeof *run.op_times);
     run.host_op = heap_zalloc(run.assignment.ranks, sizeof *run.host_op);
-    run.must_zero = assignment_reads_before_writes(ir, ZEROED);
+    run.must_zero_before_step = assignment_reads_before_writes(ir, ZEROED);
     if (options->finds_unwritten_reads && run.backend->kernels_run_on_host)
         run.poison = poison_new(&run);
     status = run.backend->open(&run, diag);
@@ -555,7 +550,7 @@ out:
     free(steps.begin_s);
     free(run.op_times);
     free((void *)run.host_op);
-    free(run.must_zero);
+    free(run.must_zero_before_step);
     assignment_release(&run.assignment);
     pthread_mutex_destroy(&run.lock);
     pthread_cond_destroy(&run.state_changed);

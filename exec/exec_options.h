@@ -51,7 +51,7 @@ struct exec_options {
     uint32_t warmup_steps;   /* steps run and not measured */
     uint32_t measured_steps; /* steps measured; 0: 1 */
     /* a step starts as soon as the one before has ended, and all steps read the inputs of the first */
-    bool back_to_back;
+    bool runs_back_to_back;
     /* the warm-up goes on, with steps that are not measured, until the clock is steady or for 30 s */
     bool waits_for_steady_clock;
     bool finds_unwritten_reads; /* find reads of elements that nothing has written (slow) */
@@ -88,7 +88,7 @@ struct exec_options {
     /* on a GPU: the number of multiprocessors that another kernel occupies during every measured step while it copies
      * memory, as a library's communication does; 0: there is no such kernel. It needs a warm-up step: CUDA loads a
      * kernel at its first launch, and may wait until the device is idle before it does. */
-    uint32_t hog_sms;
+    uint32_t hogged_sm_count;
 };
 
 /* A bound buffer of one rank, as functions of struct exec_io get it. */
@@ -115,7 +115,7 @@ typedef void exec_draw_function(void *context, uint64_t at, const struct draw *d
  * it writes them. Every other bound buffer of this process's ranks is filled before the first step. `draw` is asked
  * first: if it is not NULL and returns true, the backend has made the numbers of the blocks that draw passed to
  * block(). Else `fill` writes a copy of the buffer, which is zero before. Before each later step, tokens, labels and
- * positions are filled again in this way, unless options.back_to_back is set.
+ * positions are filled again in this way, unless options.runs_back_to_back is set.
  *
  * `read` is called, for all ranks of all processes, after each step for the kinds in read_each_step, and after the last
  * step also for those in read_after_last_step. */

@@ -111,7 +111,7 @@ static void *host_thread_main(void *argument)
     struct exec_run *run = host->executor->run;
     for (uint32_t step = 0;; step++) {
         pthread_mutex_lock(&run->lock);
-        while (run->released_steps <= step && !run->must_quit)
+        while (run->released_step_count <= step && !run->must_quit)
             pthread_cond_wait(&run->state_changed, &run->lock);
         bool quit = run->must_quit;
         pthread_mutex_unlock(&run->lock);
@@ -119,7 +119,7 @@ static void *host_thread_main(void *argument)
             return NULL;
         issue_all_ops(run, host->rank);
         pthread_mutex_lock(&run->lock);
-        run->finished_ranks++;
+        run->finished_rank_count++;
         pthread_cond_broadcast(&run->state_changed);
         pthread_mutex_unlock(&run->lock);
     }
@@ -187,7 +187,7 @@ static void check_progress(struct exec_run *run, struct executor_watcher *watch)
         run->backend->watch(run);
     double now = run_now_s();
     uint64_t progress = atomic_load(&run->ended_ops);
-    bool busy = atomic_load(&run->running_ops) > 0;
+    bool busy = atomic_load(&run->running_op_count) > 0;
     struct bootstrap_progress all = {progress, busy, 0};
     /* an op that waits for another process counts as running while that process makes progress */
     if (run->world != NULL)
@@ -235,18 +235,18 @@ double executor_run_step(struct executor *executor)
     if ((run->options->ended_by != NULL || run->world != NULL) && check_every_s > 0.1)
         check_every_s = 0.1;
     pthread_mutex_lock(&run->lock);
-    run->finished_ranks = 0;
+    run->finished_rank_count = 0;
     run->epoch_s = watch.begin_s = watch.still_since_s = run_now_s();
-    run->released_steps++;
+    run->released_step_count++;
     pthread_cond_broadcast(&run->state_changed);
     double next_s = run->epoch_s + check_every_s;
-    while (run->finished_ranks < run->rank_count) {
+    while (run->finished_rank_count < run->rank_count) {
         struct timespec until = timespec_from_seconds(next_s);
         int waited = pthread_cond_timedwait(&run->state_changed, &run->lock, &until);
         if (waited != ETIMEDOUT)
             continue;
         next_s = run_now_s() + check_every_s;
-        if (run->finished_ranks == run->rank_count || run_must_stop(run))
+        if (run->finished_rank_count == run->rank_count || run_must_stop(run))
             continue;
         pthread_mutex_unlock(&run->lock);
         check_progress(run, &watch);

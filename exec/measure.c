@@ -24,7 +24,7 @@ static int compare_by_start(const void *a, const void *b)
     return x->op < y->op ? -1 : x->op > y->op;
 }
 
-static struct op_time op_time_of(const struct exec_run *run, const struct op_time *time,
+static struct op_time time_of_op(const struct exec_run *run, const struct op_time *time,
                                  uint32_t rank, uint32_t op)
 {
     return time[(size_t)rank * run->assignment.max_op_count_of_role +
@@ -42,7 +42,7 @@ static void add_op_rows(const struct exec_run *run, const struct op_time *time, 
             uint32_t op = assignment_first_op(assignment, rank) + k;
             if (!assignment_op_works_on_rank(assignment, rank, op))
                 continue;
-            struct op_time t = op_time_of(run, time, rank, op);
+            struct op_time t = time_of_op(run, time, rank, op);
             double *before_s = &stream_end_s[run->ir->op.stream[op]];
             if (isnan(t.end_s))
                 continue;
@@ -61,7 +61,7 @@ static void add_op_rows(const struct exec_run *run, const struct op_time *time, 
         qsort(instance, count, sizeof *instance, compare_by_start);
     for (size_t i = 0; i < count; i++)
         ir_trace_add_op(run->ir, instance[i].rank, instance[i].op, instance[i].start_s,
-                        op_time_of(run, time, instance[i].rank, instance[i].op).end_s, trace);
+                        time_of_op(run, time, instance[i].rank, instance[i].op).end_s, trace);
     free(instance);
 }
 
@@ -96,7 +96,7 @@ static void find_first_uses(const struct exec_run *run, const struct op_time *ti
         first_use_s[b] = -1;
     for (uint32_t k = 0; k < assignment_op_count(&run->assignment, rank); k++) {
         uint32_t op = assignment_first_op(&run->assignment, rank) + k;
-        double start_s = op_time_of(run, time, rank, op).start_s;
+        double start_s = time_of_op(run, time, rank, op).start_s;
         if (isnan(start_s))
             continue;
         for (uint32_t i = 0; i < ir->op.read_count[op] + (uint32_t)ir->op.write_count[op]; i++) {
@@ -115,7 +115,7 @@ static double buffer_free_time_s(const struct exec_run *run, const struct op_tim
     const op_id *set = ir_free_set(ir, buffer);
     for (uint32_t k = 0; k < ir->buffer.free_count[buffer]; k++) {
         uint32_t op = set[k].i;
-        double end_s = op_time_of(run, time, rank, op).end_s;
+        double end_s = time_of_op(run, time, rank, op).end_s;
         last_s = end_s > last_s ? end_s : last_s;
     }
     return last_s;

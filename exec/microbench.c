@@ -13,16 +13,18 @@
 #include <string.h>
 
 enum {
-    SETS_MAX = 1024,  /* the most sets of operands, each of which has its own buffers */
-    MEMBERS_MAX = 64, /* the most ranks of a collective */
+    OPERAND_SETS_MAX = 1024,     /* the most sets of operands, each of which has its own buffers */
+    COLLECTIVE_MEMBERS_MAX = 64, /* the most ranks of a collective */
     REPEATS_MIN = 5,
     REPEATS_MAX = 400,
-    QUEUE = 400,      /* ops that are queued while an earlier op occupies the stream */
-    SYNCS = 20,       /* how many times an op and a wait for it are emitted */
-    HOLD = 768,       /* the side of the square product that occupies a core for some 10 ms */
-    HOLD_GPU = 12288, /* its side for a GPU with HOLD_SMS multiprocessors */
-    HOLD_SMS = 132,
-    SUSTAINED_MAX = 20000, /* the most repetitions of an op in a sustained point */
+    QUEUED_OPS = 400, /* ops that are queued while an earlier op occupies the stream */
+    SYNCED_OPS = 20,  /* how many times an op and a wait for it are emitted */
+    HOLDING_PRODUCT_SIDE =
+        768, /* the side of the square product that occupies a core for some 10 ms */
+    HOLDING_PRODUCT_SIDE_GPU =
+        12288, /* its side for a GPU with HOLDING_PRODUCT_SMS multiprocessors */
+    HOLDING_PRODUCT_SMS = 132,
+    SUSTAINED_REPEATS_MAX = 20000, /* the most repetitions of an op in a sustained point */
 };
 
 /* the rough time of the ops in a round */
@@ -37,7 +39,7 @@ static const double SUSTAINED_ROUNDS = 130;
 static const double BESIDE_BYTES_PER_S = 50e9;
 /* Returns a rough estimate of the seconds of an op, on one slow core or on a GPU. It determines how often the op is
  * repeated. On a core, kinds with an exponential for each element take several times as long per byte. */
-static double rough_op_s(const struct work *work, bool gpu)
+static double estimate_op_s(const struct work *work, bool gpu)
 {
     if (gpu)
         return work_flops(work) / 300e12 +
@@ -176,8 +178,10 @@ static op_id add_square_product(struct bench *b, int64_t size)
  * size. */
 static int64_t holding_product_side(const struct bench *b)
 {
-    double sms = b->options->sm_count > 0 ? b->options->sm_count : HOLD_SMS;
-    return b->on_gpu ? (int64_t)(HOLD_GPU * cbrt(sms / HOLD_SMS)) / 128 * 128 : HOLD;
+    double sms = b->options->sm_count > 0 ? b->options->sm_count : HOLDING_PRODUCT_SMS;
+    return b->on_gpu
+               ? (int64_t)(HOLDING_PRODUCT_SIDE_GPU * cbrt(sms / HOLDING_PRODUCT_SMS)) / 128 * 128
+               : HOLDING_PRODUCT_SIDE;
 }
 
 static void add_barrier(struct bench *b)
@@ -230,7 +234,7 @@ static uint32_t choose_background_copies(struct bench *b, struct background_copy
     }
     if (b->bench_case->point_role != POINT_BESIDE)
         return 0;
-    double bytes = 1.5 * rough_op_s(&b->work, b->on_gpu) * BESIDE_BYTES_PER_S;
+    double bytes = 1.5 * estimate_op_s(&b->work, b->on_gpu) * BESIDE_BYTES_PER_S;
     int64_t rounded = ((int64_t)(bytes < 256e6 ? bytes : 256e6) / 4096 + 1) * 4096;
     beside[0] = add_background_buffers(b, WORK_H2D, rounded);
     beside[1] = add_background_buffers(b, WORK_D2H, rounded);
@@ -242,8 +246,8 @@ static uint32_t repeat_count(const struct bench *b)
     bool sustained = b->bench_case->point_role == POINT_SUSTAINED;
     double seconds = b->options->round_s > 0 ? b->options->round_s : SECONDS;
     seconds *= sustained ? SUSTAINED_ROUNDS : 1;
-    double fit = seconds / rough_op_s(&b->work, b->on_gpu);
-    uint32_t most = sustained ? SUSTAINED_MAX : REPEATS_MAX;
+    double fit = seconds / estimate_op_s(&b->work, b->on_gpu);
+    uint32_t most = sustained ? SUSTAINED_REPEATS_MAX : REPEATS_MAX;
     return fit < REPEATS_MIN ? REPEATS_MIN : fit > most ? most : (uint32_t)fit;
 }
 
@@ -284,12 +288,12 @@ static void emit_queued_ops(struct bench *b)
     add_operand_set(b, 0);
     op_id hold = add_square_product(b, holding_product_side(b));
     add_barrier(b);
-    for (uint32_t i = 0; i < QUEUE; i++) {
+    for (uint32_t i = 0; i < QUEUED_OPS; i++) {
         op_id op = add_measured_op(b, 0, &hold);
         if (i == 0)
             b->first_timed_op_id = op;
     }
-    b->timed_ops = QUEUE;
+    b->timed_ops = QUEUED_OPS;
     add_barrier(b);
 }
 
@@ -297,13 +301,13 @@ static void emit_queued_ops(struct bench *b)
 static void emit_op_sync_pairs(struct bench *b)
 {
     struct work sync = {.kind = WORK_HOST_SYNC};
-    for (uint32_t i = 0; i < SYNCS; i++) {
+    for (uint32_t i = 0; i < SYNCED_OPS; i++) {
         op_id op = add_square_product(b, holding_product_side(b) / 8);
         if (i == 0)
             b->first_timed_op_id = op;
         add_unmeasured_op(b, sync, NULL, 0, NULL, 0);
     }
-    b->timed_ops = 2 * SYNCS;
+    b->timed_ops = 2 * SYNCED_OPS;
 }
 
 static void build_schedule(struct bench *b)
@@ -438,7 +442,7 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
         .copy_link = o->copy_link,
         .message_link = o->message_link,
         .attention = by_cudnn ? EXEC_ATTENTION_FUSED : EXEC_ATTENTION_AUTO,
-        .hog_sms = hogged ? POINT_HOG_SMS : 0,
+        .hogged_sm_count = hogged ? POINT_HOG_SMS : 0,
     };
     const struct exec_io io = {.user = b, .fill = fill_operand};
     uint32_t rounds = o->most_rounds > 0 ? o->most_rounds : b->on_gpu ? 1 : 2;
@@ -490,10 +494,10 @@ static enum status check_can_be_measured(const struct microbench_case *wanted, s
                           "%s is not measured, since it involves more than one op; measure a "
                           "shift",
                           name);
-    if (is_communication(work) && (members < 1 || members > MEMBERS_MAX))
+    if (is_communication(work) && (members < 1 || members > COLLECTIVE_MEMBERS_MAX))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "%s of %lld ranks; 1 to %d can be measured", name, (long long)members,
-                          MEMBERS_MAX);
+                          COLLECTIVE_MEMBERS_MAX);
     bool copies = work->kind == WORK_H2D || work->kind == WORK_D2H;
     bool computes = work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMPUTE;
     if (((wanted->point_role == POINT_PAGEABLE || wanted->point_role == POINT_BOTH_WAYS) &&
@@ -508,8 +512,8 @@ static enum status check_can_be_measured(const struct microbench_case *wanted, s
     return STATUS_OK;
 }
 
-/* Returns how many sets of operands together exceed the caches, at most SETS_MAX. A buffer that the work both reads and
- * writes is counted once. */
+/* Returns how many sets of operands together exceed the caches, at most OPERAND_SETS_MAX. A buffer that the work both
+ * reads and writes is counted once. */
 static uint32_t needed_operand_sets(const struct bench *b)
 {
     uint64_t bytes = 0;
@@ -522,7 +526,7 @@ static uint32_t needed_operand_sets(const struct bench *b)
                       : b->on_gpu                       ? ROTATE_BYTES_GPU
                                                         : ROTATE_BYTES;
     uint64_t sets = bytes > 0 ? rotate / bytes + 1 : 1;
-    return sets < SETS_MAX ? (uint32_t)sets : SETS_MAX;
+    return sets < OPERAND_SETS_MAX ? (uint32_t)sets : OPERAND_SETS_MAX;
 }
 
 enum status microbench_run(const struct microbench_case *wanted,
@@ -586,9 +590,9 @@ double microbench_rough_s(const struct microbench_case *wanted,
     double rounds = options->most_rounds > 0 ? options->most_rounds : b.on_gpu ? 1 : 2;
     uint32_t repeats = repeat_count(&b);
     return wanted->point_role == POINT_SUSTAINED
-               ? repeats * rough_op_s(&b.work, b.on_gpu)
+               ? repeats * estimate_op_s(&b.work, b.on_gpu)
                : rounds * (repeats + microbench_warmup_runs(repeats)) *
-                     rough_op_s(&b.work, b.on_gpu);
+                     estimate_op_s(&b.work, b.on_gpu);
 }
 
 bool microbench_fits_budget(const struct microbench_budget *budget, double guess_s)

@@ -50,7 +50,8 @@ void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t s
         if (dtype == DTYPE_U8) /* any four such bytes are an fp32 number between 0.01 and 0.26 */
             ((uint8_t *)data)[i] = (uint8_t)(0x3c + (bits >> 32) % 3);
         else
-            number_set(data, dtype, i, narrow ? normal_number(bits) : positive_number(bits));
+            number_write_element(data, dtype, i,
+                                 narrow ? normal_number(bits) : positive_number(bits));
     }
     repeat_pattern(data, dtype_bytes(dtype), fresh, elements);
 }

@@ -12,8 +12,8 @@ static bool divides_over_members(const struct work *work, enum dtype dtype, uint
 
 /* Lists the reads or the writes of an op up to the first that microbenchmarks leave out, and at most `most` of them (0:
  * no limit). Returns false if a size is not allowed, as bench_list_operands() does. */
-static bool list_side(const struct work *work, enum work_side side, enum dtype dtype, uint32_t most,
-                      struct bench_operand *operand, uint32_t *operands)
+static bool list_operands_of_side(const struct work *work, enum work_side side, enum dtype dtype,
+                                  uint32_t most, struct bench_operand *operand, uint32_t *operands)
 {
     struct work_operand all[WORK_OPERANDS_MAX];
     int64_t group = work_comm_group(work);
@@ -35,9 +35,10 @@ static bool list_side(const struct work *work, enum work_side side, enum dtype d
 
 bool bench_list_operands(const struct work *work, enum dtype dtype, struct bench_operands *operands)
 {
-    return list_side(work, WORK_READS, dtype, work->reads, operands->read, &operands->read_count) &&
-           list_side(work, WORK_WRITES, dtype, work->writes, operands->write,
-                     &operands->write_count);
+    return list_operands_of_side(work, WORK_READS, dtype, work->reads, operands->read,
+                                 &operands->read_count) &&
+           list_operands_of_side(work, WORK_WRITES, dtype, work->writes, operands->write,
+                                 &operands->write_count);
 }
 
 int64_t bench_index_limit(const struct work *work)

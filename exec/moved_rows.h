@@ -37,7 +37,7 @@ static inline struct moved_rows moved_rows_list(const struct assignment_rows *ro
 
 /* Returns the list by which work takes, adds or merges rows. A TAKE_GATHER moves two lists: its caller moves
  * MOVED_RECEIVED first, and then MOVED_HELD, which is returned here. */
-static inline enum moved_list moved_list_of(const struct work *work)
+static inline enum moved_list moved_list_of_work(const struct work *work)
 {
     if (work->kind == WORK_TAKE_ROWS)
         return work->take_rows.take == TAKE_SEND     ? MOVED_SENT

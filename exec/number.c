@@ -102,14 +102,14 @@ static uint8_t to_narrow(struct narrow_float type, float value)
     return (uint8_t)(sign | (((exponent + type.bias - 1) << type.mantissa_bits) + (int)steps));
 }
 
-float number_largest(enum dtype dtype)
+float number_largest_finite(enum dtype dtype)
 {
     return dtype == DTYPE_E2M1X2 ? 6 : narrow_float_of(dtype).largest;
 }
 
 int number_scale_exponent(float amax, enum dtype dtype, bool down)
 {
-    const float most = number_largest(dtype);
+    const float most = number_largest_finite(dtype);
     int exponent, largest;
     if (!(amax > 0) || isinf(amax))
         return amax > 0 ? 127 : -127;
@@ -198,7 +198,7 @@ void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count
     }
 }
 
-double number_get(const void *data, enum dtype dtype, uint64_t i)
+double number_read_element(const void *data, enum dtype dtype, uint64_t i)
 {
     if (dtype == DTYPE_I32)
         return ((const int32_t *)data)[i];
@@ -209,7 +209,7 @@ double number_get(const void *data, enum dtype dtype, uint64_t i)
     return value;
 }
 
-void number_set(void *data, enum dtype dtype, uint64_t i, double value)
+void number_write_element(void *data, enum dtype dtype, uint64_t i, double value)
 {
     if (dtype == DTYPE_I32) {
         ((int32_t *)data)[i] = (int32_t)value;

@@ -18,7 +18,7 @@ void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count);
 void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count);
 
 /* Returns the largest number of an 8- or 4-bit type. */
-float number_largest(enum dtype dtype);
+float number_largest_finite(enum dtype dtype);
 /* Returns an exponent e from -127 to 127: numbers of at most amax in size are divided by 2^e before they are stored in
  * a narrow dtype. If down is false, e is ceil(log2(amax / largest number of the dtype)), as in cuBLAS: the least
  * exponent with which no number exceeds the largest. If down is true, e is floor(log2(amax)) less the largest exponent
@@ -32,8 +32,9 @@ int number_significand_bits(enum dtype dtype);
  * digits. */
 int number_min_exponent(enum dtype dtype);
 
-/* number_get() reads element i of an array, and number_set() writes it; dtype may also be DTYPE_I32. */
-double number_get(const void *data, enum dtype dtype, uint64_t i);
-void number_set(void *data, enum dtype dtype, uint64_t i, double value);
+/* number_read_element() reads element i of an array, and number_write_element() writes it; dtype may also be
+ * DTYPE_I32. */
+double number_read_element(const void *data, enum dtype dtype, uint64_t i);
+void number_write_element(void *data, enum dtype dtype, uint64_t i, double value);
 
 #endif

@@ -21,7 +21,7 @@ struct operand_side {
 
 /* Returns the words for a condition that the kernels require and that the op's sizes do not meet; NULL: they meet all.
  * The numbers of operands are checked elsewhere. members: the number of ranks of the op's group; 1 if it has none. */
-static const char *unsupported_size(const struct work *work, enum dtype dtype, uint32_t members)
+static const char *unmet_size_condition(const struct work *work, enum dtype dtype, uint32_t members)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_OPAQUE:
@@ -94,8 +94,8 @@ static bool count_is_allowed(const struct operand_side *side)
     return true;
 }
 
-static void fill_side(struct operand_side *side, enum work_side which, const struct work *work,
-                      uint32_t members)
+static void fill_expected_operands(struct operand_side *side, enum work_side which,
+                                   const struct work *work, uint32_t members)
 {
     side->name = which == WORK_READS ? "read" : "write";
     side->most_count = side->least_count = work_operands(work, which, members, side->expected);
@@ -118,8 +118,9 @@ static bool dtype_is_allowed(const struct work_operand *want, enum dtype dtype)
     return dtype_is_compute_type(dtype);
 }
 
-static enum status check_side(const struct ir *ir, uint32_t op, const struct operand_side *side,
-                              const char *name, struct diag *diag)
+static enum status check_operands_of_side(const struct ir *ir, uint32_t op,
+                                          const struct operand_side *side, const char *name,
+                                          struct diag *diag)
 {
     for (uint32_t k = 0; k < side->view_count; k++) {
         struct view view = side->views[k];
@@ -191,7 +192,7 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
     char reads[32], writes[32];
     members = members ? members : 1;
     for (int s = 0; s < 2; s++)
-        fill_side(&side[s], (enum work_side)s, work, members);
+        fill_expected_operands(&side[s], (enum work_side)s, work, members);
     if (side[0].view_count < side[0].least_count || side[0].view_count > side[0].most_count ||
         side[1].view_count < side[1].least_count || side[1].view_count > side[1].most_count)
         return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -209,12 +210,12 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
         dtype = (enum dtype)ir->buffer.dtype[side[0].views[0].buffer.i];
     const char *fault = !count_is_allowed(&side[0]) || !count_is_allowed(&side[1])
                             ? "an operand would have no elements, or 2^60 or more"
-                            : unsupported_size(work, dtype, members);
+                            : unmet_size_condition(work, dtype, members);
     if (fault != NULL)
         return diag_error(diag, at, STATUS_BAD_INPUT, "op %" PRIu32 " (%s) cannot be executed: %s",
                           op, kind, fault);
     enum status status = check_moved_dtypes(ir, op, side, name, diag);
     for (int s = 0; s < 2 && status == STATUS_OK; s++)
-        status = check_side(ir, op, &side[s], name, diag);
+        status = check_operands_of_side(ir, op, &side[s], name, diag);
     return status;
 }

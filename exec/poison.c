@@ -12,12 +12,12 @@ struct poison {
     uint32_t ranks;
     /* (ranks, MEMORY_COUNT) arrays with an element for each granule: 1 + the buffer that was last written there; 0:
      * nothing was written there */
-    uint32_t **owners;
+    uint32_t **owner_of_granule;
 };
 
 static uint32_t *owners_of_memory(const struct poison *poison, uint32_t rank, enum memory memory)
 {
-    return poison->owners[(size_t)rank * MEMORY_COUNT + memory];
+    return poison->owner_of_granule[(size_t)rank * MEMORY_COUNT + memory];
 }
 
 static uint64_t granule_count(uint64_t bytes)
@@ -29,10 +29,11 @@ struct poison *poison_new(const struct exec_run *run)
 {
     struct poison *poison = heap_zalloc(1, sizeof *poison);
     poison->ranks = run->assignment.ranks;
-    poison->owners = heap_zalloc((size_t)poison->ranks * MEMORY_COUNT, sizeof *poison->owners);
+    poison->owner_of_granule =
+        heap_zalloc((size_t)poison->ranks * MEMORY_COUNT, sizeof *poison->owner_of_granule);
     for (uint32_t i = 0; i < poison->ranks * MEMORY_COUNT; i++)
-        poison->owners[i] = heap_zalloc(granule_count(run->ir->planned_bytes[i % MEMORY_COUNT]) + 1,
-                                        sizeof(uint32_t));
+        poison->owner_of_granule[i] = heap_zalloc(
+            granule_count(run->ir->planned_bytes[i % MEMORY_COUNT]) + 1, sizeof(uint32_t));
     return poison;
 }
 
@@ -41,8 +42,8 @@ void poison_free(struct poison *poison)
     if (poison == NULL)
         return;
     for (uint32_t i = 0; i < poison->ranks * MEMORY_COUNT; i++)
-        free(poison->owners[i]);
-    free(poison->owners);
+        free(poison->owner_of_granule[i]);
+    free(poison->owner_of_granule);
     free(poison);
 }
 
@@ -118,7 +119,7 @@ static bool check_read(struct exec_run *run, const struct call *call, struct vie
     return true;
 }
 
-static bool is_root(const struct exec_run *run, const struct call *call)
+static bool rank_is_root(const struct exec_run *run, const struct call *call)
 {
     return assignment_group_index(&run->assignment, call->rank,
                                   (uint32_t)call->work->broadcast.group) ==
@@ -129,13 +130,13 @@ static bool is_root(const struct exec_run *run, const struct call *call)
 static bool reads_operands(const struct exec_run *run, const struct call *call)
 {
     bool by_root = call->work->kind == WORK_BROADCAST || call->work->kind == WORK_SCATTER;
-    return !by_root || is_root(run, call);
+    return !by_root || rank_is_root(run, call);
 }
 
 /* True if an op writes its operands on this rank: only the root writes in a reduce. */
 static bool writes_operands(const struct exec_run *run, const struct call *call)
 {
-    return call->work->kind != WORK_REDUCE || is_root(run, call);
+    return call->work->kind != WORK_REDUCE || rank_is_root(run, call);
 }
 
 static bool views_overlap(struct view a, struct view b)
@@ -145,7 +146,8 @@ static bool views_overlap(struct view a, struct view b)
 
 /* True if the op must write every element of the operand: none of its reads overlaps the operand. Workspaces (dtype u8)
  * are exempt, since a kernel need not use them. */
-static bool must_overwrite(const struct exec_run *run, const struct call *call, struct view write)
+static bool op_must_overwrite(const struct exec_run *run, const struct call *call,
+                              struct view write)
 {
     if (run->ir->buffer.dtype[write.buffer.i] == DTYPE_U8)
         return false;
@@ -162,14 +164,14 @@ bool poison_check_reads(struct exec_run *run, const struct call *call)
             if (!check_read(run, call, ir_read_view(run->ir, call->op, k)))
                 return false;
     for (uint32_t k = 0; k < call->write_count && writes_operands(run, call); k++)
-        if (must_overwrite(run, call, ir_write_view(run->ir, call->op, k)))
+        if (op_must_overwrite(run, call, ir_write_view(run->ir, call->op, k)))
             fill_poison(call->write[k].data,
                         call->write[k].element_count * dtype_bytes(call->write[k].dtype));
     return true;
 }
 
 /* Returns the index of the first element that is still poison; element_count if none is. */
-static uint64_t first_poison(const struct operand *operand)
+static uint64_t first_poisoned_element(const struct operand *operand)
 {
     uint64_t size = dtype_bytes(operand->dtype), i = 0;
     const uint16_t pattern = POISON;
@@ -188,8 +190,8 @@ bool poison_check_and_record_writes(struct exec_run *run, const struct call *cal
     for (uint32_t k = 0; k < call->write_count && writes_operands(run, call); k++) {
         struct view view = ir_write_view(run->ir, call->op, k);
         uint64_t size = dtype_bytes(run->ir->buffer.dtype[view.buffer.i]);
-        if (must_overwrite(run, call, view)) {
-            uint64_t left = first_poison(&call->write[k]);
+        if (op_must_overwrite(run, call, view)) {
+            uint64_t left = first_poisoned_element(&call->write[k]);
             if (left < call->write[k].element_count) {
                 char name[64];
                 describe_buffer(run->ir, view.buffer.i, name, sizeof name);

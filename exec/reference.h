@@ -92,11 +92,11 @@ void reference_init_weights(struct reference *reference, uint64_t seed);
 
 /* Which tokens a rank routes to experts together; even routing depends on it (models/work.h). They are those of its
  * tokens, by the layout, that belong to micro_batch sequences or, with routes_by_subsequence, to one subsequence of
- * each. Their rows are cut into `row_pieces` pieces, each of which is routed by itself. */
+ * each. Their rows are cut into `row_piece_count` pieces, each of which is routed by itself. */
 struct reference_routing {
     const struct token_layout *layout;
     int64_t micro_batch;
-    uint32_t row_pieces;
+    uint32_t row_piece_count;
     bool routes_by_subsequence;
     const struct routing *expert_copies; /* how many copies each expert gets; NULL: equally many */
 };

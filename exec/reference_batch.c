@@ -101,7 +101,7 @@ static int32_t *experts_of_copies(const struct transformer *t, const struct refe
                                  : NULL;
     const int64_t ranks = (int64_t)layout->cp * layout->hp, own = s / ranks;
     const int64_t together = routing != NULL ? routing->micro_batch : 1;
-    const int64_t pieces = routing != NULL ? routing->row_pieces : 1;
+    const int64_t pieces = routing != NULL ? routing->row_piece_count : 1;
     const bool units = routing != NULL && routing->routes_by_subsequence;
     int32_t *expert = heap_alloc((size_t)(s * copies), sizeof *expert);
     for (int64_t place = 0; place < s; place++) {

@@ -14,7 +14,7 @@ const char *const reference_check_part_names[REFERENCE_CHECK_PART_COUNT] = {
 const char *const reference_check_verdict_names[REFERENCE_CHECK_VERDICT_COUNT] = {"right", "wrong",
                                                                                   "undecided"};
 
-static const enum binding_kind binding_of[REFERENCE_CHECK_PART_COUNT] = {
+static const enum binding_kind binding_of_part[REFERENCE_CHECK_PART_COUNT] = {
     [REFERENCE_CHECK_GRADIENT] = BINDING_GRAD,   [REFERENCE_CHECK_PARAMETER] = BINDING_PARAM,
     [REFERENCE_CHECK_MASTER] = BINDING_MASTER,   [REFERENCE_CHECK_MOMENT1] = BINDING_MOMENT1,
     [REFERENCE_CHECK_MOMENT2] = BINDING_MOMENT2,
@@ -127,12 +127,12 @@ static bool has_no_master(const struct ir *ir, uint32_t tensor)
  * schedule, and sets `difference`. Else it compares `moved`, a reference whose results were rounded at random, and
  * raises `rounding_shift` to this distance. It leaves out what the schedule does not compute: stored weights, masters
  * that it lacks, and masters and moments of tensors that are not trained. */
-static void compare_part(struct reference_check *a, const struct training *t,
-                         enum reference_check_step step, enum reference_check_part part,
-                         const struct reference *moved)
+static void compare_tensor_part(struct reference_check *a, const struct training *t,
+                                enum reference_check_step step, enum reference_check_part part,
+                                const struct reference *moved)
 {
     const struct reference *r = t->reference;
-    double *const *got = t->collected[binding_of[part]];
+    double *const *got = t->collected[binding_of_part[part]];
     double overall = 0;
     for (size_t n = 0; n < r->tensor_count; n++)
         overall = fmax(
@@ -174,7 +174,7 @@ static void compare_step(struct reference_check *a, const struct training *t,
     }
     a->differing_replica_elements += t->bindings.differing_replica_elements;
     for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-        compare_part(a, t, step, (enum reference_check_part)part, NULL);
+        compare_tensor_part(a, t, step, (enum reference_check_part)part, NULL);
 }
 
 /* ---- verdicts on differences ---- */
@@ -184,7 +184,7 @@ static enum reference_check_verdict verdict_of_error(struct reference_check_erro
 {
     if (isnan(error.difference) ||
         error.difference <= fmax(tolerance, fmin(REFERENCE_CHECK_MOVES * error.rounding_shift,
-                                                 REFERENCE_CHECK_MOST)))
+                                                 REFERENCE_CHECK_TOLERANCE_MAX)))
         return REFERENCE_CHECK_RIGHT;
     return error.difference <= REFERENCE_CHECK_MOVES * error.rounding_shift
                ? REFERENCE_CHECK_UNDECIDED
@@ -207,7 +207,7 @@ static void visit_errors(const struct reference_check *a, enum reference_check_s
                   reference_check_tolerance(&a->rule, (enum reference_check_part)part));
 }
 
-static void worst_verdict(void *user, struct reference_check_error error, double tolerance)
+static void raise_worst_verdict(void *user, struct reference_check_error error, double tolerance)
 {
     enum reference_check_verdict *worst = user, one = verdict_of_error(error, tolerance);
     if (one == REFERENCE_CHECK_WRONG ||
@@ -219,14 +219,14 @@ static enum reference_check_verdict step_verdict(const struct reference_check *a
                                                  enum reference_check_step step)
 {
     enum reference_check_verdict verdict = REFERENCE_CHECK_RIGHT;
-    visit_errors(a, step, worst_verdict, &verdict);
+    visit_errors(a, step, raise_worst_verdict, &verdict);
     return verdict;
 }
 
 /* Sets *user, a bool, to true if further roundings are unlikely to explain the error: it exceeds the tolerance, and is
  * more than 20 times the largest shift that rounding has caused so far. It is called after three roundings or more,
  * since the chance that a normal variable is 20 times as large as three others is 10^-4. */
-static void note_far_off(void *user, struct reference_check_error error, double tolerance)
+static void set_if_far_off(void *user, struct reference_check_error error, double tolerance)
 {
     bool *far = user;
     *far |= error.difference > tolerance && error.difference > 20 * error.rounding_shift;
@@ -259,9 +259,9 @@ static enum status measure_rounding(struct reference_check *a, struct training *
                 fmax(a->norm_error.rounding_shift,
                      gradient_distance(moved, t->reference) / a->reference_gradient_norm);
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-            compare_part(a, t, step, (enum reference_check_part)part, moved);
+            compare_tensor_part(a, t, step, (enum reference_check_part)part, moved);
         if (k >= 3)
-            visit_errors(a, step, note_far_off, &far);
+            visit_errors(a, step, set_if_far_off, &far);
     }
     reference_free(moved);
     return status;
@@ -278,7 +278,7 @@ static enum status compare_and_judge_step(struct reference_check *a, struct trai
     enum reference_check_verdict verdict = step_verdict(a, step);
     /* if rounding may shift the norm of all gradients by too much, no single gradient can be judged either */
     if (verdict == REFERENCE_CHECK_WRONG &&
-        REFERENCE_CHECK_MOVES * a->norm_error.rounding_shift > REFERENCE_CHECK_MOST)
+        REFERENCE_CHECK_MOVES * a->norm_error.rounding_shift > REFERENCE_CHECK_TOLERANCE_MAX)
         verdict = REFERENCE_CHECK_UNDECIDED;
     if (a->differing_replica_elements > 0)
         verdict = REFERENCE_CHECK_WRONG;
@@ -338,7 +338,7 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
                                    struct diag *diag)
 {
     const struct training_options how = {
-        .seed = seed, .with_reference = true, .collects_tensors = true};
+        .seed = seed, .makes_reference = true, .collects_tensors = true};
     struct exec_options run = *options;
     struct exec_result clipped = {0};
     struct training training = {0};

@@ -38,10 +38,10 @@
  * reference takes the step again with every result rounded at random as the schedule stores it
  * (exec/reference.h), up to REFERENCE_CHECK_ROUNDINGS times, and the second term is REFERENCE_CHECK_MOVES times
  * the most that this moved the tensor (for the norm: the norm of how far all gradients moved). It is
- * measured only where the first term is exceeded, and never allows more than REFERENCE_CHECK_MOST of the
+ * measured only where the first term is exceeded, and never allows more than REFERENCE_CHECK_TOLERANCE_MAX of the
  * largest element: where rounding moves a tensor by more, any schedule would pass, and the verdict is
  * "undecided". A verdict "wrong" becomes "undecided" too if REFERENCE_CHECK_MOVES times the move of the norm
- * exceeds REFERENCE_CHECK_MOST. If replicas differ, the verdict is always "wrong". */
+ * exceeds REFERENCE_CHECK_TOLERANCE_MAX. If replicas differ, the verdict is always "wrong". */
 #ifndef EXEC_REFERENCE_CHECK_H
 #define EXEC_REFERENCE_CHECK_H
 
@@ -74,9 +74,9 @@ struct reference_check_rule {
 struct reference_check_rule reference_check_rule_of(enum dtype dtype);
 /* The reference's step is repeated with rounded results at most REFERENCE_CHECK_ROUNDINGS times. An error is explained
  * by rounding if it is at most REFERENCE_CHECK_MOVES times the largest shift that rounding caused, and at most
- * REFERENCE_CHECK_MOST of the largest element. */
+ * REFERENCE_CHECK_TOLERANCE_MAX of the largest element. */
 enum { REFERENCE_CHECK_ROUNDINGS = 8, REFERENCE_CHECK_MOVES = 4 };
-#define REFERENCE_CHECK_MOST 0.25
+#define REFERENCE_CHECK_TOLERANCE_MAX 0.25
 /* Returns the tolerance for a part of a tensor: that of the rule, and twice that for second moments. */
 double reference_check_tolerance(const struct reference_check_rule *rule,
                                  enum reference_check_part part);

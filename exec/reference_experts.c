@@ -197,7 +197,7 @@ static int32_t *chosen_experts(struct arena *arena, const int32_t *expert, size_
     return chosen;
 }
 
-double *reference_experts_forward(struct arena *arena, struct reference_storage *to,
+double *reference_experts_forward(struct arena *arena, struct reference_storing *to,
                                   const struct transformer *t, const struct reference_layer *p,
                                   struct reference_experts *v, const double *x,
                                   const struct reference_pass_sequence *sequence,
@@ -245,7 +245,7 @@ double *reference_experts_forward(struct arena *arena, struct reference_storage 
     return reference_round_stored(to, reference_sum(arena, y, add, s * h), s * h);
 }
 
-double *reference_experts_backward(struct arena *arena, struct reference_storage *to,
+double *reference_experts_backward(struct arena *arena, struct reference_storing *to,
                                    const struct transformer *t, const struct reference_layer *p,
                                    const struct reference_experts *v, const double *x,
                                    const double *dy, const struct reference_pass_sequence *sequence,

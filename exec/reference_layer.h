@@ -1,6 +1,6 @@
 /* exec/reference_layer.h: the parts of a layer of the reference, forward and backward: experts
  * (exec/reference_experts.c), the projections to q, k and v (exec/reference_queries.c), and the arrays that both use
- * (exec/reference_storage.c). exec/reference_pass.c makes layers of them.
+ * (exec/reference_storing.c). exec/reference_pass.c makes layers of them.
  *
  * s is the number of tokens of a sequence. Arrays come from the arena that is passed. Private to the files of
  * exec/reference*.c. */
@@ -52,7 +52,7 @@ struct reference_values {
 };
 
 /* The rounding of results when they are stored, and the state of the random numbers that it uses. */
-struct reference_storage {
+struct reference_storing {
     struct reference_rounding rounding;
     uint64_t random_state;
 };
@@ -75,32 +75,32 @@ double *reference_sum(struct arena *arena, const double *a, const double *b, siz
 
 /* Moves each element of x other than 0 by a random amount, as storing it with fewer digits would (struct
  * reference_rounding), and returns x. Moves none if significand_bits is 0. */
-double *reference_round_stored(struct reference_storage *storage, double *x, size_t count);
+double *reference_round_stored(struct reference_storing *storage, double *x, size_t count);
 
 /* Returns the output of the experts for x, (s, hidden), and fills *v with the values that the backward needs. expert:
  * (s, experts_per_token), the expert of each copy of a token; -1 - the expert if it drops the copy. */
-double *reference_experts_forward(struct arena *arena, struct reference_storage *to,
+double *reference_experts_forward(struct arena *arena, struct reference_storing *to,
                                   const struct transformer *t, const struct reference_layer *p,
                                   struct reference_experts *v, const double *x,
                                   const struct reference_pass_sequence *sequence,
                                   const int32_t *expert);
 
 /* Returns the gradient of x from dy, the gradient of the output, and adds the gradients of the parameters. */
-double *reference_experts_backward(struct arena *arena, struct reference_storage *to,
+double *reference_experts_backward(struct arena *arena, struct reference_storing *to,
                                    const struct transformer *t, const struct reference_layer *p,
                                    const struct reference_experts *v, const double *x,
                                    const double *dy, const struct reference_pass_sequence *sequence,
                                    const int32_t *expert);
 
 /* Sets q, k and v of *l from l->normed1, by one projection and, where the layer has them, qk_norm and RoPE. */
-void reference_projected_forward(struct arena *arena, struct reference_storage *to,
+void reference_projected_forward(struct arena *arena, struct reference_storing *to,
                                  const struct transformer *t, const struct reference_layer *p,
                                  const struct reference_layer_widths *n, struct reference_values *l,
                                  size_t s);
 
 /* Adds to dx, and to the parameters' gradients, the gradients that follow from dq, dk and dv. dq and dk are
  * overwritten. */
-void reference_projected_backward(struct arena *arena, struct reference_storage *to,
+void reference_projected_backward(struct arena *arena, struct reference_storing *to,
                                   const struct transformer *t, const struct reference_layer *p,
                                   const struct reference_layer_widths *n,
                                   const struct reference_values *l, double *dx, double *dq,
@@ -109,12 +109,12 @@ void reference_projected_backward(struct arena *arena, struct reference_storage 
 /* Sets q, k and v of *l by latent attention (DeepSeek-V2, arXiv 2405.04434, equations 9 to 19 of section 2.1): q from a
  * narrow normed vector, or from l->normed1 itself; k and v from another narrow vector, and from rotated key columns
  * that all heads share. */
-void reference_latent_forward(struct arena *arena, struct reference_storage *to,
+void reference_latent_forward(struct arena *arena, struct reference_storing *to,
                               const struct transformer *t, const struct reference_layer *p,
                               struct reference_values *l, size_t s);
 
 /* Adds to dx, and to the parameters' gradients, the gradients that follow from dq, dk and dv. dq is overwritten. */
-void reference_latent_backward(struct arena *arena, struct reference_storage *to,
+void reference_latent_backward(struct arena *arena, struct reference_storing *to,
                                const struct transformer *t, const struct reference_layer *p,
                                const struct reference_values *l, double *dx, double *dq,
                                const double *dk, const double *dv, size_t s);

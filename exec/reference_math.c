@@ -10,7 +10,7 @@ static double *new_matrix(struct arena *arena, size_t rows, size_t cols)
 }
 
 /* Returns the transpose, (cols, rows), of x, (rows, cols), whose rows begin `stride` elements apart. */
-static double *transposed(const double *x, size_t rows, size_t cols, size_t stride)
+static double *new_transpose(const double *x, size_t rows, size_t cols, size_t stride)
 {
     double *y = heap_alloc(rows * cols, sizeof *y);
     for (size_t i = 0; i < rows; i++)
@@ -52,8 +52,8 @@ static void add_product(double *y, const double *a, size_t row, size_t col, cons
 }
 
 /* Returns x a^T of an adapter, (rows, rank), on the heap. */
-static double *adapter_narrow(const struct reference_adapter *p, const double *x, size_t rows,
-                              size_t inputs)
+static double *new_adapter_product(const struct reference_adapter *p, const double *x, size_t rows,
+                                   size_t inputs)
 {
     double *narrow = heap_zalloc(rows * p->rank + 1, sizeof *narrow);
     for (size_t i = 0; i < rows; i++)
@@ -67,7 +67,7 @@ static double *adapter_narrow(const struct reference_adapter *p, const double *x
 static void add_adapter(const struct reference_adapter *p, double *y, const double *x, size_t rows,
                         size_t outputs, size_t inputs)
 {
-    double *narrow = adapter_narrow(p, x, rows, inputs);
+    double *narrow = new_adapter_product(p, x, rows, inputs);
     for (size_t i = 0; i < rows; i++)
         for (size_t k = 0; k < p->outputs; k++)
             for (size_t r = 0; r < p->rank; r++)
@@ -80,7 +80,7 @@ static void add_adapter(const struct reference_adapter *p, double *y, const doub
 static void adapter_backward(const struct reference_adapter *p, double *dx, const double *dy,
                              const double *x, size_t rows, size_t outputs, size_t inputs)
 {
-    double *narrow = adapter_narrow(p, x, rows, inputs);
+    double *narrow = new_adapter_product(p, x, rows, inputs);
     for (size_t i = 0; i < rows; i++)
         for (size_t r = 0; r < p->rank; r++) {
             double dnarrow = 0;
@@ -109,7 +109,7 @@ double *reference_linear(struct arena *arena, const struct reference_affine *p, 
         in = reference_round_to_narrow(x, rows, k, narrow->input_dtype, narrow->scaling, false);
     }
     /* wt is (inputs, outputs), so that the inner loop of add_product() runs along consecutive elements of a row */
-    double *wt = transposed(w != NULL ? w : p->weight, n, k, k);
+    double *wt = new_transpose(w != NULL ? w : p->weight, n, k, k);
     for (size_t i = 0; i < rows && p->bias != NULL; i++)
         memcpy(&y[i * n], p->bias, n * sizeof *y);
     add_product(y, in != NULL ? in : x, k, 1, wt, n, rows, n, k);
@@ -268,7 +268,7 @@ double *reference_attention(struct arena *arena, const struct reference_heads *s
     double *row = heap_alloc(s, sizeof *row);
     *lse = new_matrix(arena, s, shape->heads);
     for (size_t kv_head = 0; kv_head < shape->kv_heads; kv_head++) {
-        double *kt = transposed(&k[kv_head * dim], s, dim, k_row);
+        double *kt = new_transpose(&k[kv_head * dim], s, dim, k_row);
         for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
             for (size_t i = 0; i < s; i++) {
                 double *out = &o[i * o_row + head * vdim], max = -INFINITY, sum = 0;
@@ -309,8 +309,8 @@ void reference_attention_backward(const struct reference_heads *shape, double *d
     const double scale = 1 / sqrt((double)dim);
     double *row = heap_alloc(s, sizeof *row), *dp = heap_alloc(s, sizeof *dp);
     for (size_t kv_head = 0; kv_head < shape->kv_heads; kv_head++) {
-        double *kt = transposed(&k[kv_head * dim], s, dim, k_row);
-        double *vt = transposed(&v[kv_head * vdim], s, vdim, v_row);
+        double *kt = new_transpose(&k[kv_head * dim], s, dim, k_row);
+        double *vt = new_transpose(&v[kv_head * vdim], s, vdim, v_row);
         for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
             for (size_t i = 0; i < s; i++) {
                 const size_t at = i * q_row + head * dim, out = i * o_row + head * vdim;

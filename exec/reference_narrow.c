@@ -20,7 +20,7 @@ static float factor_of_block(float amax, enum dtype dtype, enum scaling scaling)
 {
     if (scaling == SCALING_MX)
         return ldexpf(1, -number_scale_exponent(amax, dtype, false));
-    return number_largest(dtype) / fmaxf(amax, 1e-12f);
+    return number_largest_finite(dtype) / fmaxf(amax, 1e-12f);
 }
 
 /* Rounds the block that begins at row i0 and column j0, whose numbers share a scale. The scale follows from amax, the

@@ -8,16 +8,16 @@
 
 /* Logits are made for this many tokens at a time: with a vocabulary of 10^5 those of a whole
  * sequence would be the largest array by far. */
-#define HEAD_ROWS 64
+#define LOGITS_ROWS_AT_A_TIME 64
 
 /* Returns a storage whose random numbers depend on the seed, on the number of the sequence, and on `part`, a part of
  * the pass: the forward or the backward of a layer, or all that is outside of layers. So a forward that is computed
  * again is rounded in the same way. */
-static struct reference_storage new_storage(const struct reference *r, uint64_t number,
+static struct reference_storing new_storage(const struct reference *r, uint64_t number,
                                             uint64_t part)
 {
     uint64_t state = r->rounding.seed * UINT64_C(0x9e3779b97f4a7c15) + number;
-    return (struct reference_storage){r->rounding, state * UINT64_C(0xbf58476d1ce4e5b9) + part};
+    return (struct reference_storing){r->rounding, state * UINT64_C(0xbf58476d1ce4e5b9) + part};
 }
 
 static struct reference_layer_widths layer_widths(const struct transformer *t,
@@ -139,7 +139,7 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
 /* ---- norms of a layer ---- */
 
 /* Returns the norm of x, (s, hidden). If the model has no norm in this place, and so no tensor of it, returns x. */
-static double *apply_norm(struct arena *arena, struct reference_storage *to,
+static double *apply_norm(struct arena *arena, struct reference_storing *to,
                           const struct transformer *t, const struct reference_affine *norm,
                           double *x, size_t s)
 {
@@ -150,7 +150,7 @@ static double *apply_norm(struct arena *arena, struct reference_storage *to,
 }
 
 /* Returns the gradient of x, given dy, the gradient of apply_norm(x), and adds the gradients of the norm's weights. */
-static double *norm_backward(struct arena *arena, struct reference_storage *to,
+static double *norm_backward(struct arena *arena, struct reference_storing *to,
                              const struct transformer *t, const struct reference_affine *norm,
                              double *dy, const double *x, size_t s)
 {
@@ -163,7 +163,7 @@ static double *norm_backward(struct arena *arena, struct reference_storage *to,
 
 /* ---- a layer, forward and backward ---- */
 
-static struct reference_values layer_forward(struct arena *arena, struct reference_storage to,
+static struct reference_values layer_forward(struct arena *arena, struct reference_storing to,
                                              const struct transformer *t,
                                              const struct reference_layer *p, size_t layer,
                                              double *x,
@@ -205,7 +205,8 @@ static struct reference_values layer_forward(struct arena *arena, struct referen
 }
 
 /* Computes d += branch and rounds d as storing it would. */
-static void add_branch(struct reference_storage *to, double *d, const double *branch, size_t count)
+static void add_and_round_branch(struct reference_storing *to, double *d, const double *branch,
+                                 size_t count)
 {
     for (size_t i = 0; i < count; i++)
         d[i] += branch[i];
@@ -214,7 +215,7 @@ static void add_branch(struct reference_storage *to, double *d, const double *br
 
 /* Returns the gradient of the input of a dense feed-forward part, given dlowered, the gradient of its output. Adds the
  * gradients of its weights. */
-static double *ffn_backward(struct arena *arena, struct reference_storage *to,
+static double *ffn_backward(struct arena *arena, struct reference_storing *to,
                             const struct transformer *t, const struct reference_layer *p,
                             size_t ffn, const struct reference_values *l, const double *dlowered,
                             size_t s)
@@ -232,7 +233,7 @@ static double *ffn_backward(struct arena *arena, struct reference_storage *to,
 
 /* Adds the gradients of a layer's weights, and turns d, the gradient of the layer's output, into that of its input. The
  * residuals pass d on as it is; each branch adds its own gradient to it. */
-static void layer_backward(struct arena *arena, struct reference_storage to,
+static void layer_backward(struct arena *arena, struct reference_storing to,
                            const struct transformer *t, const struct reference_layer *p,
                            size_t layer, const struct reference_values *l, double *d,
                            const struct reference_pass_sequence *sequence)
@@ -245,8 +246,9 @@ static void layer_backward(struct arena *arena, struct reference_storage to,
             ? reference_experts_backward(arena, &to, t, p, &l->experts, l->normed2, dlowered,
                                          sequence, sequence->experts_of_layer[layer])
             : ffn_backward(arena, &to, t, p, n.ffn, l, dlowered, s);
-    add_branch(&to, d, norm_backward(arena, &to, t, &p->norm2, dnormed2, l->after_attention, s),
-               s * n.hidden);
+    add_and_round_branch(&to, d,
+                         norm_backward(arena, &to, t, &p->norm2, dnormed2, l->after_attention, s),
+                         s * n.hidden);
 
     const double *dmixed = norm_backward(arena, &to, t, &p->norm1_after, d, l->attention_branch, s);
     double *dattended = reference_zeros(arena, s, n.o);
@@ -263,14 +265,15 @@ static void layer_backward(struct arena *arena, struct reference_storage to,
     else
         reference_projected_backward(arena, &to, t, p, &n, l, dnormed1, dq, dk, dv, s);
     reference_round_stored(&to, dnormed1, s * n.hidden);
-    add_branch(&to, d, norm_backward(arena, &to, t, &p->norm1, dnormed1, l->input, s),
-               s * n.hidden);
+    add_and_round_branch(&to, d, norm_backward(arena, &to, t, &p->norm1, dnormed1, l->input, s),
+                         s * n.hidden);
 }
 
 /* ---- embedding, head, and the pass of a whole sequence ---- */
 
-static void embed(const struct reference_affine *table, const struct reference_affine *places,
-                  double *x, const int32_t *tokens, size_t s)
+static void embed_tokens(const struct reference_affine *table,
+                         const struct reference_affine *places, double *x, const int32_t *tokens,
+                         size_t s)
 {
     const size_t hidden = table->inputs;
     for (size_t i = 0; i < s; i++)
@@ -294,12 +297,12 @@ static void embed_backward(const struct reference_affine *table,
 
 /* Returns the loss of x, (s, hidden), through the logits of the head p. If dx is not NULL, adds the gradient of x to
  * dx, and the gradients of the head's parameters to p's. */
-static double head_loss(struct reference_storage *to, const struct reference_affine *p,
+static double head_loss(struct reference_storing *to, const struct reference_affine *p,
                         const double *x, const int32_t *labels, size_t s, double scale, double *dx)
 {
     double loss = 0;
-    for (size_t i = 0; i < s; i += HEAD_ROWS) {
-        const size_t rows = s - i < HEAD_ROWS ? s - i : HEAD_ROWS;
+    for (size_t i = 0; i < s; i += LOGITS_ROWS_AT_A_TIME) {
+        const size_t rows = s - i < LOGITS_ROWS_AT_A_TIME ? s - i : LOGITS_ROWS_AT_A_TIME;
         struct arena arena = {0};
         double *logits = reference_linear(&arena, p, &x[i * p->inputs], rows);
         reference_round_stored(to, logits, rows * p->outputs);
@@ -335,7 +338,7 @@ double reference_run_sequence(struct reference *r, const int32_t *tokens, const 
     const struct reference_affine norm = read_affine(r, "", "norm");
     const struct reference_affine out = t->tied_head ? table : read_affine(r, "", "head");
     struct arena arena = {0};
-    struct reference_storage ends = new_storage(r, number, 2 * layers);
+    struct reference_storing ends = new_storage(r, number, 2 * layers);
     const struct reference_pass_sequence sequence = {s, document_begins(&arena, documents, s),
                                                      expert, r->activation_weights_copies};
 
@@ -343,7 +346,7 @@ double reference_run_sequence(struct reference *r, const int32_t *tokens, const 
     double **x = arena_array(&arena, layers + 1, sizeof *x);
     for (size_t i = 0; i <= layers; i++)
         x[i] = reference_zeros(&arena, s, hidden);
-    embed(&table, &places, x[0], tokens, s);
+    embed_tokens(&table, &places, x[0], tokens, s);
     if (places.weight != NULL)
         reference_round_stored(&ends, x[0], s * hidden);
     for (size_t i = 0; i < layers; i++) {

@@ -31,7 +31,7 @@ static struct reference_affine head_norm(const struct transformer *t,
 }
 
 /* Returns the heads of q or k as attention reads them: with qk_norm and then RoPE, where the layer has them. */
-static double *prepare_heads(struct arena *arena, struct reference_storage *to,
+static double *prepare_heads(struct arena *arena, struct reference_storing *to,
                              const struct transformer *t, const struct reference_layer_widths *n,
                              const struct reference_affine *of, const double *plain, size_t s,
                              size_t heads)
@@ -53,7 +53,7 @@ static double *prepare_heads(struct arena *arena, struct reference_storage *to,
 
 /* Returns the gradient of the input of prepare_heads() from d, the gradient of its result. Overwrites d, and adds the
  * gradients of the norm's weights. */
-static double *prepare_heads_backward(struct arena *arena, struct reference_storage *to,
+static double *prepare_heads_backward(struct arena *arena, struct reference_storing *to,
                                       const struct transformer *t,
                                       const struct reference_layer_widths *n,
                                       const struct reference_affine *of, double *d,
@@ -74,7 +74,7 @@ static double *prepare_heads_backward(struct arena *arena, struct reference_stor
     return reference_round_stored(to, dplain, count);
 }
 
-void reference_projected_forward(struct arena *arena, struct reference_storage *to,
+void reference_projected_forward(struct arena *arena, struct reference_storing *to,
                                  const struct transformer *t, const struct reference_layer *p,
                                  const struct reference_layer_widths *n, struct reference_values *l,
                                  size_t s)
@@ -89,7 +89,7 @@ void reference_projected_forward(struct arena *arena, struct reference_storage *
     l->k = prepare_heads(arena, to, t, n, &p->k_norm, l->k_plain, s, n->heads_shape.kv_heads);
 }
 
-void reference_projected_backward(struct arena *arena, struct reference_storage *to,
+void reference_projected_backward(struct arena *arena, struct reference_storing *to,
                                   const struct transformer *t, const struct reference_layer *p,
                                   const struct reference_layer_widths *n,
                                   const struct reference_values *l, double *dx, double *dq,
@@ -107,7 +107,7 @@ void reference_projected_backward(struct arena *arena, struct reference_storage 
     reference_linear_backward(&p->qkv, dx, dqkv, l->normed1, s);
 }
 
-void reference_latent_forward(struct arena *arena, struct reference_storage *to,
+void reference_latent_forward(struct arena *arena, struct reference_storing *to,
                               const struct transformer *t, const struct reference_layer *p,
                               struct reference_values *l, size_t s)
 {
@@ -152,7 +152,7 @@ void reference_latent_forward(struct arena *arena, struct reference_storage *to,
 
 /* Returns the gradient of a latent vector x, given dnormed, the gradient of its norm. Adds the gradients of the norm's
  * weights. */
-static double *latent_norm_backward(struct arena *arena, struct reference_storage *to,
+static double *latent_norm_backward(struct arena *arena, struct reference_storing *to,
                                     const struct transformer *t,
                                     const struct reference_affine *norm, const double *dnormed,
                                     const double *x, size_t s)
@@ -162,7 +162,7 @@ static double *latent_norm_backward(struct arena *arena, struct reference_storag
     return reference_round_stored(to, dx, s * norm->outputs);
 }
 
-void reference_latent_backward(struct arena *arena, struct reference_storage *to,
+void reference_latent_backward(struct arena *arena, struct reference_storing *to,
                                const struct transformer *t, const struct reference_layer *p,
                                const struct reference_values *l, double *dx, double *dq,
                                const double *dk, const double *dv, size_t s)

@@ -17,7 +17,7 @@ double *reference_sum(struct arena *arena, const double *a, const double *b, siz
 }
 
 /* Returns the next random number, uniform over [-1/2, 1/2), from splitmix64. */
-static double draw_element(struct reference_storage *storage)
+static double draw_element(struct reference_storing *storage)
 {
     uint64_t z = storage->random_state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -25,7 +25,7 @@ static double draw_element(struct reference_storage *storage)
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53 - 0.5;
 }
 
-double *reference_round_stored(struct reference_storage *storage, double *x, size_t count)
+double *reference_round_stored(struct reference_storing *storage, double *x, size_t count)
 {
     const struct reference_rounding *rounding = &storage->rounding;
     for (size_t i = 0; i < count && rounding->significand_bits > 0; i++) {

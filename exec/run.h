@@ -32,19 +32,20 @@ struct exec_run {
     double epoch_s;           /* time at which the current step was released */
     uint32_t step_number;     /* of the run, from 0 */
     struct op_time *op_times; /* (ranks, assignment.max_op_count_of_role) of the current step */
-    bool *must_zero; /* (buffers) bound gradients and losses that must be zero before every step */
+    /* (buffers) bound gradients and losses that must be zero before every step */
+    bool *must_zero_before_step;
     /* (ranks) the op that the host is issuing; the end of the role's ops: the host has issued all */
     _Atomic uint32_t *host_op;
 
     atomic_bool must_stop;          /* the run has failed: everything that waits gives up */
     atomic_uint_fast64_t ended_ops; /* ops that have ended */
-    atomic_int running_ops;         /* ops that are running (and do not wait for another rank) */
+    atomic_int running_op_count;    /* ops that are running (and do not wait for another rank) */
 
     pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t state_changed;
-    uint32_t released_steps; /* steps that hosts may run */
-    uint32_t finished_ranks; /* ranks that have finished the current step */
-    bool must_quit;          /* the host threads must end */
+    uint32_t released_step_count; /* steps that hosts may run */
+    uint32_t finished_rank_count; /* ranks that have finished the current step */
+    bool must_quit;               /* the host threads must end */
     enum status failure_status;
     char failure_text[1024]; /* message of the first failure */
 };

@@ -9,7 +9,7 @@
 enum { CHAIN_MAX = 8 };
 
 /* A link of the chain of waits: an op of a rank that has not ended. op IR_NONE: the chain ends here. */
-struct wait_node {
+struct wait_chain_op {
     uint32_t rank, op;
 };
 
@@ -35,7 +35,7 @@ static void append_sentence(struct stall_report *story, const char *format, ...)
         story->used_bytes = story->size - 1;
 }
 
-static const struct wait_node END = {IR_NONE, IR_NONE};
+static const struct wait_chain_op END = {IR_NONE, IR_NONE};
 
 static bool op_has_ended(struct exec_run *run, uint32_t rank, uint32_t op)
 {
@@ -61,7 +61,8 @@ static uint32_t find_numbered_op(const struct exec_run *run, uint32_t rank, uint
 
 /* Appends the first member that has not arrived at a collective or barrier, and returns its op there; END if it has no
  * such op, if a guard leaves the op out, or if all members have arrived. */
-static struct wait_node explain_missing_member(struct stall_report *story, struct wait_node at)
+static struct wait_chain_op explain_missing_member(struct stall_report *story,
+                                                   struct wait_chain_op at)
 {
     struct exec_run *run = story->run;
     const struct assignment *assignment = &run->assignment;
@@ -90,13 +91,14 @@ static struct wait_node explain_missing_member(struct stall_report *story, struc
             return END;
         }
         append_sentence(story, " waits for rank %" PRIu32 " in group %s", peer, name);
-        return (struct wait_node){peer, op};
+        return (struct wait_chain_op){peer, op};
     }
     append_sentence(story, " has met all of group %s and is at work", name);
     return END;
 }
 
-static struct wait_node explain_missing_peer(struct stall_report *story, struct wait_node at)
+static struct wait_chain_op explain_missing_peer(struct stall_report *story,
+                                                 struct wait_chain_op at)
 {
     const struct exec_run *run = story->run;
     const struct assignment_message *message =
@@ -110,7 +112,7 @@ static struct wait_node explain_missing_peer(struct stall_report *story, struct 
         return END;
     }
     append_sentence(story, " waits for rank %" PRIu32 " to %s", peer, send ? "receive" : "send");
-    return (struct wait_node){peer, op};
+    return (struct wait_chain_op){peer, op};
 }
 
 /* Returns the first op of the stream, before `before`, that has not ended; IR_NONE: all have ended. */
@@ -139,7 +141,8 @@ static uint32_t first_unmet_wait(struct exec_run *run, uint32_t rank, uint32_t o
 
 /* Appends why the host has not issued the op `at` yet, and returns the op for which the host waits; END: it waits for
  * none. */
-static struct wait_node explain_waiting_host(struct stall_report *story, struct wait_node at)
+static struct wait_chain_op explain_waiting_host(struct stall_report *story,
+                                                 struct wait_chain_op at)
 {
     struct exec_run *run = story->run;
     uint32_t host = atomic_load(&run->host_op[at.rank]), held = IR_NONE;
@@ -150,7 +153,7 @@ static struct wait_node explain_waiting_host(struct stall_report *story, struct 
     switch ((enum work_kind)run->ir->op.kind[host]) {
     case WORK_BARRIER:
         if (run->backend->arrived(run, at.rank, host))
-            return explain_missing_member(story, (struct wait_node){at.rank, host});
+            return explain_missing_member(story, (struct wait_chain_op){at.rank, host});
         held = first_unmet_wait(run, at.rank, host);
         break;
     case WORK_HOST_SYNC:
@@ -167,11 +170,11 @@ static struct wait_node explain_waiting_host(struct stall_report *story, struct 
     }
     append_sentence(story, " holds %s until op %" PRIu32 " has ended",
                     host != at.op ? "it" : "the host", held);
-    return (struct wait_node){at.rank, held};
+    return (struct wait_chain_op){at.rank, held};
 }
 
 /* Appends which op `at` waits for, and returns that op. If it waits for none, appends the reason and returns END. */
-static struct wait_node explain_wait(struct stall_report *story, struct wait_node at)
+static struct wait_chain_op explain_wait(struct stall_report *story, struct wait_chain_op at)
 {
     struct exec_run *run = story->run;
     const struct ir *ir = run->ir;
@@ -187,12 +190,12 @@ static struct wait_node explain_wait(struct stall_report *story, struct wait_nod
         uint32_t before = first_pending_on_stream(run, at.rank, ir->op.stream[at.op], at.op);
         if (before != IR_NONE) {
             append_sentence(story, " comes behind op %" PRIu32 " on its stream", before);
-            return (struct wait_node){at.rank, before};
+            return (struct wait_chain_op){at.rank, before};
         }
         uint32_t wait = first_unmet_wait(run, at.rank, at.op);
         if (wait != IR_NONE) {
             append_sentence(story, " waits for op %" PRIu32, wait);
-            return (struct wait_node){at.rank, wait};
+            return (struct wait_chain_op){at.rank, wait};
         }
         append_sentence(story, " is about to start");
         return END;
@@ -211,13 +214,13 @@ static struct wait_node explain_wait(struct stall_report *story, struct wait_nod
 }
 
 /* Returns the first op of this process that has not ended, by rank and then by list order; END: there is none. */
-static struct wait_node first_pending_op(struct exec_run *run)
+static struct wait_chain_op first_pending_op(struct exec_run *run)
 {
     for (uint32_t rank = run->first_rank; rank < run->first_rank + run->rank_count; rank++)
         for (uint32_t k = 0; k < assignment_op_count(&run->assignment, rank); k++) {
             uint32_t op = assignment_first_op(&run->assignment, rank) + k;
             if (!op_has_ended(run, rank, op))
-                return (struct wait_node){rank, op};
+                return (struct wait_chain_op){rank, op};
         }
     return END;
 }
@@ -225,7 +228,7 @@ static struct wait_node first_pending_op(struct exec_run *run)
 void stall_explain(struct exec_run *run, char *text, size_t size)
 {
     struct stall_report story = {.run = run, .text = text, .size = size};
-    struct wait_node chain[CHAIN_MAX], at = first_pending_op(run);
+    struct wait_chain_op chain[CHAIN_MAX], at = first_pending_op(run);
     text[0] = '\0';
     if (at.op == IR_NONE)
         append_sentence(&story, "all ops have ended");

@@ -66,8 +66,8 @@ bool stored_tensors_are_in(const struct exec_buffer *buffer)
 
 /* Copies to a buffer the part that it holds of a tensor's codes or scales. These are `bytes` bytes at `from`, which lie
  * at byte `at` of the bundle; the buffer holds the bytes of the bundle from byte `begin` on. */
-static void copy_part(const struct exec_buffer *buffer, uint64_t begin, const uint8_t *from,
-                      uint64_t at, uint64_t bytes)
+static void copy_overlap_to_buffer(const struct exec_buffer *buffer, uint64_t begin,
+                                   const uint8_t *from, uint64_t at, uint64_t bytes)
 {
     const uint64_t end = begin + buffer->element_count;
     const uint64_t first = at > begin ? at : begin, last = at + bytes < end ? at + bytes : end;
@@ -93,11 +93,11 @@ void stored_tensors_fill(const struct stored_tensor *stored, const struct exec_b
         const int64_t rows = ir->tensor[t].rows, cols = ir->tensor[t].cols;
         const uint64_t of_scales = frozen_storage_scale_bytes(storage, rows, cols);
         if (binding->kind == BINDING_SCALES)
-            copy_part(buffer, 0, stored[t].scales, scales, of_scales);
+            copy_overlap_to_buffer(buffer, 0, stored[t].scales, scales, of_scales);
         else
-            copy_part(buffer, buffer->element_count * index, stored[t].codes,
-                      frozen_storage_code_bytes(storage, elements),
-                      frozen_storage_code_bytes(storage, (uint64_t)(rows * cols)));
+            copy_overlap_to_buffer(buffer, buffer->element_count * index, stored[t].codes,
+                                   frozen_storage_code_bytes(storage, elements),
+                                   frozen_storage_code_bytes(storage, (uint64_t)(rows * cols)));
         elements += (uint64_t)(rows * cols);
         scales += of_scales;
     }

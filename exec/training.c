@@ -31,8 +31,8 @@ void training_random_tokens(int32_t *tokens, size_t count, int64_t vocab, uint64
 static double round_to_dtype(enum dtype dtype, double value)
 {
     double rounded; /* has room for every dtype */
-    number_set(&rounded, dtype, 0, value);
-    return number_get(&rounded, dtype, 0);
+    number_write_element(&rounded, dtype, 0, value);
+    return number_read_element(&rounded, dtype, 0);
 }
 
 /* Returns the dtype of AdamW's moments; f32 if the schedule has no moments. */
@@ -78,8 +78,8 @@ static void decode_stored(const struct training *t, struct reference *r)
                                   training_find_tensor(r, t->ir->tensor[i].name)->param);
 }
 
-/* Sets the reference's weights, rounded to the schedule's dtype, and, unless options.zero_moments is set, its moments
- * (TRAINING_MOMENT). */
+/* Sets the reference's weights, rounded to the schedule's dtype, and, unless options.starts_from_zero_moments is set,
+ * its moments (TRAINING_MOMENT_SCALE). */
 static void set_initial_values(const struct training *t, struct reference *r)
 {
     enum dtype moments = moment_dtype(t->ir);
@@ -89,11 +89,12 @@ static void set_initial_values(const struct training *t, struct reference *r)
         for (size_t i = 0; i < tensor->count; i++) {
             tensor->param[i] = round_to_dtype((enum dtype)t->ir->dtype, tensor->param[i]);
         }
-        for (size_t i = 0; i < tensor->count && !t->options.zero_moments; i++) {
+        for (size_t i = 0; i < tensor->count && !t->options.starts_from_zero_moments; i++) {
             double m = uniform_number(t->options.seed + n, 2 * i),
                    v = uniform_number(t->options.seed + n, 2 * i + 1);
-            tensor->m[i] = round_to_dtype(moments, TRAINING_MOMENT * (m - 0.5));
-            tensor->v[i] = round_to_dtype(moments, TRAINING_MOMENT * TRAINING_MOMENT * (0.25 + v));
+            tensor->m[i] = round_to_dtype(moments, TRAINING_MOMENT_SCALE * (m - 0.5));
+            tensor->v[i] =
+                round_to_dtype(moments, TRAINING_MOMENT_SCALE * TRAINING_MOMENT_SCALE * (0.25 + v));
         }
     }
     decode_stored(t, r);
@@ -190,7 +191,7 @@ static void set_collection_targets(struct training *t)
 
 double training_heap_bytes(const struct transformer *model, const struct training_options *options)
 {
-    double each = options->with_reference ? 4 * sizeof(double) : 0; /* param, grad, m, v */
+    double each = options->makes_reference ? 4 * sizeof(double) : 0; /* param, grad, m, v */
     each += options->collects_tensors ? (BINDING_MOMENT2 - BINDING_PARAM + 1) * sizeof(double) : 0;
     return model != NULL ? each * (double)(transformer_parameters(model) +
                                            transformer_adapter_parameters(model))
@@ -199,7 +200,7 @@ double training_heap_bytes(const struct transformer *model, const struct trainin
 
 /* True if ranks compute one whole sequence at a time: no mesh axis cuts sequences, and a micro-batch is one
  * sequence. */
-static bool sequences_are_whole(const struct ir *ir)
+static bool ranks_have_whole_sequences(const struct ir *ir)
 {
     static const char *const cuts[] = {"tp", "cp", "hp"};
     for (uint32_t i = 0; i < ir->mesh.axis_count; i++)
@@ -209,10 +210,10 @@ static bool sequences_are_whole(const struct ir *ir)
     return ir->micro_batch == 1;
 }
 
-enum training_products training_find_products(const struct ir *ir,
-                                              struct reference_eight_bit_products *products)
+enum training_product_relation training_find_products(const struct ir *ir,
+                                                      struct reference_eight_bit_products *products)
 {
-    bool whole = sequences_are_whole(ir), any = false;
+    bool whole = ranks_have_whole_sequences(ir), any = false;
     int64_t experts = 0, copies = 0;
     *products = (struct reference_eight_bit_products){.first_layer = INT64_MAX};
     for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -260,14 +261,14 @@ enum status training_init(struct training *t, const struct ir *ir, const char *n
                           const struct transformer *model, const struct training_options *options,
                           struct diag *diag)
 {
-    assert(model != NULL || !options->with_reference);
-    assert(options->with_reference || !options->collects_tensors);
+    assert(model != NULL || !options->makes_reference);
+    assert(options->makes_reference || !options->collects_tensors);
     *t = (struct training){.ir = ir, .name = name, .options = *options, .bindings = {.ir = ir}};
     enum status status = bindings_check(&t->bindings, name, diag);
     if (status != STATUS_OK)
         return status;
     t->stored = stored_tensors_new(ir);
-    if (!options->with_reference) {
+    if (!options->makes_reference) {
         encode_stored(t);
         return status;
     }
@@ -309,7 +310,7 @@ static size_t tokens_per_batch(const struct ir *ir)
 }
 
 /* The arguments of draw_weights(), which draws the blocks of a buffer. */
-struct tensor_draw {
+struct weights_draw {
     const struct training *training;
     exec_draw_function *draw_block;
     void *context;
@@ -317,15 +318,15 @@ struct tensor_draw {
 
 /* Draws weights as those with which models begin: norms 1, biases 0, and matrices with standard deviation cols^-0.5, so
  * that a product is about as large as its input. Attention scores are then of size 1 and outputs vary, so that operands
- * draw as much power as a real model's. With options.flat_weights all weights have the deviation TRAINING_FLAT about 0.
- * A block of rows gets the numbers of its place in the whole tensor, so that the values do not depend on the
- * schedule. */
+ * draw as much power as a real model's. With options.draws_flat_weights all weights have the deviation
+ * TRAINING_FLAT_DEVIATION about 0. A block of rows gets the numbers of its place in the whole tensor, so that the
+ * values do not depend on the schedule. */
 static void draw_weights(void *context, const struct bindings_block *b)
 {
-    const struct tensor_draw *d = context;
+    const struct weights_draw *d = context;
     const struct tensor *tensor = &d->training->ir->tensor[b->tensor];
-    bool flat = d->training->options.flat_weights, norm = reference_is_norm(tensor->name);
-    double deviation = flat                                      ? TRAINING_FLAT
+    bool flat = d->training->options.draws_flat_weights, norm = reference_is_norm(tensor->name);
+    double deviation = flat                                      ? TRAINING_FLAT_DEVIATION
                        : norm || reference_is_bias(tensor->name) ? 0
                                                                  : 1 / sqrt((double)tensor->cols);
     const struct draw draw = {
@@ -344,7 +345,7 @@ static void draw_weights(void *context, const struct bindings_block *b)
 bool training_draw_buffer(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
                           void *context)
 {
-    struct tensor_draw drawing = {user, block, context};
+    struct weights_draw drawing = {user, block, context};
     enum binding_kind kind = (enum binding_kind)buffer->binding->kind;
     if (drawing.training->reference != NULL || kind > BINDING_MOMENT2 ||
         stored_tensors_are_in(buffer))
@@ -374,7 +375,8 @@ static enum status collect_bound_buffer(void *user, const struct exec_buffer *bu
 static struct exec_adamw adamw_of_run(const struct training *t, const struct exec_adamw *adamw)
 {
     struct exec_adamw from = *adamw;
-    from.step_number = t->options.zero_moments || t->reference == NULL ? 1 : TRAINING_STEP;
+    from.step_number =
+        t->options.starts_from_zero_moments || t->reference == NULL ? 1 : TRAINING_STEP;
     return from;
 }
 
@@ -383,8 +385,8 @@ static struct exec_adamw adamw_of_run(const struct training *t, const struct exe
 static uint64_t input_digest(const struct training *t, size_t batch_count)
 {
     const struct training_options *o = &t->options;
-    const uint64_t numbers[] = {o->seed, o->flat_weights, o->zero_moments, o->with_reference,
-                                o->collects_tensors};
+    const uint64_t numbers[] = {o->seed, o->draws_flat_weights, o->starts_from_zero_moments,
+                                o->makes_reference, o->collects_tensors};
     return hash_word(hash_text((const char *)numbers, sizeof numbers),
                      hash_text((const char *)t->batches,
                                batch_count * tokens_per_batch(t->ir) * sizeof *t->batches));
@@ -398,12 +400,12 @@ enum status training_run(struct training *t, const struct exec_options *options,
                          .fill = fill_bound_buffer,
                          .draw = training_draw_buffer,
                          .read = collect_bound_buffer,
-                         .read_each_step = run.back_to_back ? 0 : 1u << BINDING_LOSS,
+                         .read_each_step = run.runs_back_to_back ? 0 : 1u << BINDING_LOSS,
                          .read_after_last_step =
                              t->options.collects_tensors ? UINT32_MAX : 1u << BINDING_LOSS};
     uint32_t steps = run.warmup_steps + (run.measured_steps > 0 ? run.measured_steps : 1);
     run.adamw = adamw_of_run(t, &options->adamw);
-    run.input_digest = input_digest(t, run.back_to_back ? 1 : steps);
+    run.input_digest = input_digest(t, run.runs_back_to_back ? 1 : steps);
     if (t->reference != NULL)
         set_initial_values(t, t->reference);
     free(t->losses);
@@ -420,7 +422,7 @@ bool training_clips_gradients(const struct ir *ir)
 
 /* Rounds parameters and moments to `dtype`, that of the optimizer's states: with bf16 states no wider copy is kept
  * between steps. */
-static void round_states(struct reference *r, enum dtype dtype)
+static void round_optimizer_states(struct reference *r, enum dtype dtype)
 {
     for (size_t n = 0; n < r->tensor_count; n++) {
         struct reference_tensor *tensor = &r->tensors[n];
@@ -443,14 +445,14 @@ void training_update_reference(struct reference *reference, const struct ir *ir,
     reference_scale_gradients(reference, factor);
     reference_adamw_step(reference, &a, step);
     if (moment_dtype(ir) == DTYPE_BF16)
-        round_states(reference, DTYPE_BF16);
+        round_optimizer_states(reference, DTYPE_BF16);
     if (!has_work_kind(ir, WORK_CLIP))
         reference_scale_gradients(reference, 1 / factor);
 }
 
-/* Returns how ranks route tokens to experts. row_pieces is the number of permutations in the forward of one layer with
- * experts, in its first micro-batch. If ops have more units than there are micro-batches, the units are subsequences,
- * which are routed separately. */
+/* Returns how ranks route tokens to experts. row_piece_count is the number of permutations in the forward of one layer
+ * with experts, in its first micro-batch. If ops have more units than there are micro-batches, the units are
+ * subsequences, which are routed separately. */
 static struct reference_routing routing_of(const struct ir *ir)
 {
     struct reference_routing routing = {.layout = &ir->layout,
@@ -462,13 +464,13 @@ static struct reference_routing routing_of(const struct ir *ir)
         if (ir->op.kind[op] != WORK_PERMUTE || ir->op.phase[op] != PHASE_FORWARD)
             continue;
         first = first == IR_NONE ? op : first;
-        routing.row_pieces +=
+        routing.row_piece_count +=
             ir->op.layer[op] == ir->op.layer[first] && ir->op.micro[op] == ir->op.micro[first];
         units = ir->op.micro[op] >= units ? ir->op.micro[op] + 1u : units;
     }
     ir_index_along(ir, 0, ir_axis_mask_of_name(ir, "dp"), &size);
     routing.routes_by_subsequence = units > ir->global_batch / size / ir->micro_batch;
-    routing.row_pieces = routing.row_pieces > 0 ? routing.row_pieces : 1;
+    routing.row_piece_count = routing.row_piece_count > 0 ? routing.row_piece_count : 1;
     return routing;
 }
 
@@ -501,16 +503,16 @@ void training_repeat_update(struct training *t, const struct exec_adamw *adamw)
 
 enum dtype training_storage_dtype(const struct ir *ir)
 {
-    enum dtype coarsest = DTYPE_F64;
+    enum dtype coarsest_dtype = DTYPE_F64;
     for (uint32_t op = 0; op < ir->op.count; op++)
         for (uint32_t k = ir->op.read_count[op];
              k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
             enum dtype dtype = (enum dtype)ir->buffer.dtype[ir_touched_buffer(ir, op, k)];
             if (number_significand_bits(dtype) > 0 &&
-                number_significand_bits(dtype) < number_significand_bits(coarsest))
-                coarsest = dtype;
+                number_significand_bits(dtype) < number_significand_bits(coarsest_dtype))
+                coarsest_dtype = dtype;
         }
-    return coarsest;
+    return coarsest_dtype;
 }
 
 enum status training_run_rounded_reference(const struct training *t, struct reference *r,

@@ -17,25 +17,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Unless options.zero_moments is set, training with a reference starts as if it had run before. Its first step has
- * number TRAINING_STEP. First moments are at most TRAINING_MOMENT / 2 in size, and second moments 0.25 to 1.25 times
- * the square of TRAINING_MOMENT. So AdamW does not divide by rounding noise where a gradient is 0 (a bias of keys
- * without RoPE), and a check notices a moment in the wrong place. */
-#define TRAINING_MOMENT 1e-2
+/* Unless options.starts_from_zero_moments is set, training with a reference starts as if it had run before. Its first
+ * step has number TRAINING_STEP. First moments are at most TRAINING_MOMENT_SCALE / 2 in size, and second moments 0.25
+ * to 1.25 times the square of TRAINING_MOMENT_SCALE. So AdamW does not divide by rounding noise where a gradient is 0
+ * (a bias of keys without RoPE), and a check notices a moment in the wrong place. */
+#define TRAINING_MOMENT_SCALE 1e-2
 enum { TRAINING_STEP = 3 };
 
-/* With options.flat_weights, the standard deviation of all weights, those of norms included, about the mean 0. Numbers
- * that are uniform from -0.05 to 0.05 have it. Scores of attention are then nearly 0, and operands draw less power than
- * a model's. */
-#define TRAINING_FLAT 0.0289
+/* With options.draws_flat_weights, the standard deviation of all weights, those of norms included, about the mean 0.
+ * Numbers that are uniform from -0.05 to 0.05 have it. Scores of attention are then nearly 0, and operands draw less
+ * power than a model's. */
+#define TRAINING_FLAT_DEVIATION 0.0289
 
 struct training_options {
     uint64_t seed; /* of the weights */
-    /* draws weights that make attention nearly uniform (TRAINING_FLAT); only without a reference */
-    bool flat_weights;
-    bool zero_moments;   /* start from moments 0 */
-    bool with_reference; /* make a reference, with whose steps a run can be compared */
-    /* keep the tensors after the last step in training.collected; needs with_reference */
+    /* draws weights that make attention nearly uniform (TRAINING_FLAT_DEVIATION); only without a reference */
+    bool draws_flat_weights;
+    bool starts_from_zero_moments; /* start from moments 0 */
+    bool makes_reference;          /* make a reference, with whose steps a run can be compared */
+    /* keep the tensors after the last step in training.collected; needs makes_reference */
     bool collects_tensors;
 };
 
@@ -58,19 +58,19 @@ struct training {
 /* The relation between the 8-bit products of a schedule and those of the reference, which rounds operands of one whole
  * sequence. NONE: the schedule has no 8-bit products. SAME: it rounds the same operands. DIFFERENT: it rounds operands
  * of a part of a sequence or of several sequences, so that other numbers share a scale. */
-enum training_products {
+enum training_product_relation {
     TRAINING_PRODUCTS_NONE,
     TRAINING_PRODUCTS_SAME,
     TRAINING_PRODUCTS_DIFFERENT
 };
 /* Sets *products to the dtypes, scales and layers of the schedule's 8-bit products, and returns how they compare with
  * those of the reference. */
-enum training_products training_find_products(const struct ir *ir,
-                                              struct reference_eight_bit_products *products);
+enum training_product_relation
+training_find_products(const struct ir *ir, struct reference_eight_bit_products *products);
 
-/* Checks the schedule's bindings. With options.with_reference it also makes a reference of the model, and checks that
+/* Checks the schedule's bindings. With options.makes_reference it also makes a reference of the model, and checks that
  * the schedule has the reference's tensors. The message of a failure names what does not fit. model may be NULL without
- * options.with_reference. Release *training also after a failure. */
+ * options.makes_reference. Release *training also after a failure. */
 enum status training_init(struct training *training, const struct ir *ir, const char *name,
                           const struct transformer *model, const struct training_options *options,
                           struct diag *diag);
@@ -81,8 +81,8 @@ void training_release(struct training *training);
 struct reference_tensor *training_find_tensor(const struct reference *reference, const char *name);
 
 /* Runs warmup_steps + measured_steps steps (exec/exec.h; measured_steps 0 counts as 1) from the seeded start. Step i
- * reads batch i of training->batches, and its loss is kept. With back_to_back every step reads batch 0, and only the
- * last loss is kept. Without a reference, weights are drawn from options.seed in the backend's memory: norms are 1,
+ * reads batch i of training->batches, and its loss is kept. With runs_back_to_back every step reads batch 0, and only
+ * the last loss is kept. Without a reference, weights are drawn from options.seed in the backend's memory: norms are 1,
  * biases 0, and matrices normal with deviation cols^-0.5. */
 enum status training_run(struct training *training, const struct exec_options *options,
                          struct exec_result *result, struct diag *diag);

@@ -173,7 +173,7 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
         .trains_on_data = train,
         .runs_steps = run,
         .seed = (uint64_t)options_count(o, "seed"),
-        .flat_weights = options_given(o, "flat-weights"),
+        .draws_flat_weights = options_given(o, "flat-weights"),
         .exec =
             {
                 .backend = options_text(o, "backend"),
@@ -200,7 +200,7 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
                 .stall_limit_s = options_number(o, "stall"),
             },
     };
-    if (wanted->flat_weights && (check || train))
+    if (wanted->draws_flat_weights && (check || train))
         return diag_error(diag, (struct loc){.name = "--flat-weights"}, STATUS_BAD_INPUT,
                           "is for steps that are only timed; leave it or --%s out",
                           check ? "check" : "data");

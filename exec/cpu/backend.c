@@ -180,11 +180,11 @@ static bool run_op(struct cpu_worker *worker, uint32_t op)
     if (assignment_op_works_on_rank(&run->assignment, rank, op)) {
         struct call call;
         run_fill_call(run, rank, op, &call);
-        atomic_fetch_add(&run->running_ops, 1);
+        atomic_fetch_add(&run->running_op_count, 1);
         done = (run->poison == NULL || poison_check_reads(run, &call)) &&
                kernels[run->ir->op.kind[op]](worker, &call) &&
                (run->poison == NULL || poison_check_and_record_writes(run, &call));
-        atomic_fetch_sub(&run->running_ops, 1);
+        atomic_fetch_sub(&run->running_op_count, 1);
         time->end_s = run_now_s() - run->epoch_s;
     }
     atomic_fetch_add(&run->ended_ops, 1);

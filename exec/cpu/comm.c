@@ -34,7 +34,7 @@ struct group_instance {
 /* One message between two ranks. phase_pass_count is 2 once both ranks have given their operands, and 4 once the bytes
  * have moved. */
 struct comm_message {
-    struct member_call ends[2]; /* of the sender, of the receiver */
+    struct member_call end_calls[2]; /* of the sender, of the receiver */
     uint32_t phase_pass_count;
 };
 
@@ -142,14 +142,14 @@ bool comm_has_arrived(struct comm *comm, uint32_t rank, uint32_t op)
     const struct assignment *assignment = &comm->run->assignment;
     const struct work *work = ir_work(comm->run->ir, op);
     uint32_t group = (uint32_t)work_comm_group(work);
-    bool here;
+    bool has_arrived;
     if (work->kind == WORK_SEND || work->kind == WORK_RECV) {
         pthread_mutex_lock(&comm->message_lock);
-        here = comm->messages[assignment_message_number(assignment, rank, op)]
-                   .ends[work->kind == WORK_RECV]
-                   .has_arrived;
+        has_arrived = comm->messages[assignment_message_number(assignment, rank, op)]
+                          .end_calls[work->kind == WORK_RECV]
+                          .has_arrived;
         pthread_mutex_unlock(&comm->message_lock);
-        return here;
+        return has_arrived;
     }
     if (assignment_group_instance(assignment, rank, group) == IR_NONE)
         return false;
@@ -157,9 +157,10 @@ bool comm_has_arrived(struct comm *comm, uint32_t rank, uint32_t op)
     size_t at = (size_t)assignment->collective_number[op] * c->member_count +
                 assignment_group_index(assignment, rank, group);
     pthread_mutex_lock(&c->lock);
-    here = work->kind == WORK_BARRIER ? c->has_reached_barrier[at] : c->parts[at].has_arrived;
+    has_arrived =
+        work->kind == WORK_BARRIER ? c->has_reached_barrier[at] : c->parts[at].has_arrived;
     pthread_mutex_unlock(&c->lock);
-    return here;
+    return has_arrived;
 }
 
 bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op)
@@ -175,9 +176,9 @@ bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op)
         pthread_cond_broadcast(&c->state_changed);
     while (c->barrier_arrivals[number] < c->member_count && !run_must_stop(comm->run))
         pthread_cond_wait(&c->state_changed, &c->lock);
-    bool met = c->barrier_arrivals[number] == c->member_count;
+    bool all_have_arrived = c->barrier_arrivals[number] == c->member_count;
     pthread_mutex_unlock(&c->lock);
-    return met;
+    return all_have_arrived;
 }
 
 /* ---- collectives ---- */
@@ -199,16 +200,16 @@ static bool wait_for_phase(const struct collective_member *m, uint32_t phase)
 {
     struct group_instance *c = m->instance;
     uint32_t *passed = &c->phase_pass_count[m->collective_number], want = phase * c->member_count;
-    atomic_fetch_sub(&m->run->running_ops, 1);
+    atomic_fetch_sub(&m->run->running_op_count, 1);
     pthread_mutex_lock(&c->lock);
     if (++*passed == want)
         pthread_cond_broadcast(&c->state_changed);
     while (*passed < want && !run_must_stop(m->run))
         pthread_cond_wait(&c->state_changed, &c->lock);
-    bool met = *passed >= want;
+    bool all_have_arrived = *passed >= want;
     pthread_mutex_unlock(&c->lock);
-    atomic_fetch_add(&m->run->running_ops, 1);
-    return met;
+    atomic_fetch_add(&m->run->running_op_count, 1);
+    return all_have_arrived;
 }
 
 static void publish_member_call(const struct call *call, struct member_call *part)
@@ -528,9 +529,9 @@ bool cpu_collective(void *context, struct call *call)
     pthread_mutex_unlock(&m.instance->lock);
 
     atomic_store(&worker->waits_for_ranks, true);
-    bool met = wait_for_phase(&m, 1);
+    bool all_have_arrived = wait_for_phase(&m, 1);
     atomic_store(&worker->waits_for_ranks, false);
-    if (!met || !members_agree(&m))
+    if (!all_have_arrived || !members_agree(&m))
         return false;
     double ready_s = run_now_s();
     uint32_t phase = 2;
@@ -550,16 +551,16 @@ bool cpu_collective(void *context, struct call *call)
 static bool wait_for_message_phase(struct comm *comm, struct comm_message *message, uint32_t phase)
 {
     uint32_t want = 2 * phase;
-    atomic_fetch_sub(&comm->run->running_ops, 1);
+    atomic_fetch_sub(&comm->run->running_op_count, 1);
     pthread_mutex_lock(&comm->message_lock);
     if (++message->phase_pass_count == want)
         pthread_cond_broadcast(&comm->message_changed);
     while (message->phase_pass_count < want && !run_must_stop(comm->run))
         pthread_cond_wait(&comm->message_changed, &comm->message_lock);
-    bool met = message->phase_pass_count >= want;
+    bool all_have_arrived = message->phase_pass_count >= want;
     pthread_mutex_unlock(&comm->message_lock);
-    atomic_fetch_add(&comm->run->running_ops, 1);
-    return met;
+    atomic_fetch_add(&comm->run->running_op_count, 1);
+    return all_have_arrived;
 }
 
 static bool exchange_message(struct cpu_worker *worker, const struct call *call, bool receives)
@@ -569,15 +570,15 @@ static bool exchange_message(struct cpu_worker *worker, const struct call *call,
     struct comm_message *message =
         &comm->messages[assignment_message_number(&run->assignment, call->rank, call->op)];
     pthread_mutex_lock(&comm->message_lock);
-    publish_member_call(call, &message->ends[receives]);
+    publish_member_call(call, &message->end_calls[receives]);
     pthread_mutex_unlock(&comm->message_lock);
     atomic_store(&worker->waits_for_ranks, true);
-    bool met = wait_for_message_phase(comm, message, 1);
+    bool all_have_arrived = wait_for_message_phase(comm, message, 1);
     atomic_store(&worker->waits_for_ranks, false);
-    if (!met)
+    if (!all_have_arrived)
         return false;
     double ready_s = run_now_s();
-    const struct operand *from = &message->ends[0].send, *to = &message->ends[1].recv;
+    const struct operand *from = &message->end_calls[0].send, *to = &message->end_calls[1].recv;
     if (from->element_count != to->element_count || from->dtype != to->dtype) {
         run_record_failure(run, call->rank, call->op,
                            "the two ends of the message differ in size: %" PRIu64

@@ -62,7 +62,7 @@ static const float *rescaled_operand(float *to, const struct call *call,
                       (enum dtype)o->values->dtype, (uint64_t)(rows * cols));
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < cols; j++)
-                to[begin + i * cols + j] *= (float)number_get(
+                to[begin + i * cols + j] *= (float)number_read_element(
                     o->scales->data, (enum dtype)o->scales->dtype,
                     (uint64_t)(scale + scaling_scale_index(l->scaling, rows, cols, i, j)));
         first = end;

@@ -37,7 +37,7 @@ static float write_block_scale(const struct call *call, void *scales, int64_t wh
         return ldexpf(1, -exponent);
     }
     const float least = 1e-12f; /* torchao/float8/float8_utils.py: EPS */
-    const float factor = number_largest(dtype) / fmaxf(amax, least);
+    const float factor = number_largest_finite(dtype) / fmaxf(amax, least);
     ((float *)scales)[which] = 1 / factor;
     return factor;
 }

@@ -150,7 +150,7 @@ static bool find_visible_part(const struct work *work, struct attention_part *pa
 
 bool attention_find_fused_part(const struct work *work, struct attention_part *part)
 {
-    bool taken = find_visible_part(work, part);
+    bool is_supported = find_visible_part(work, part);
     /* The last queries of a window over more queries than keys may see no key, which cuDNN does not take. A single
      * query gets no mask (below), and a window needs one. */
     if (part->window > 0 && (part->query_count < 2 || part->query_count > part->key_count))
@@ -159,7 +159,7 @@ bool attention_find_fused_part(const struct work *work, struct attention_part *p
      * query. */
     if (part->query_count == 1)
         part->mask = FUSED_ALL;
-    return taken;
+    return is_supported;
 }
 
 #ifdef HAVE_CUDNN

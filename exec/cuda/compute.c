@@ -592,7 +592,7 @@ static int take_rows(const struct call *call, const struct cuda_launch_context *
         if (error != 0)
             return error;
     }
-    return cuda_take_rows(copy, row_pairs_of(place, moved_list_of(w), room), place->stream);
+    return cuda_take_rows(copy, row_pairs_of(place, moved_list_of_work(w), room), place->stream);
 }
 
 static int add_rows(const struct call *call, const struct cuda_launch_context *place)
@@ -603,10 +603,11 @@ static int add_rows(const struct call *call, const struct cuda_launch_context *p
     if (call->write[0].data != call->read[1].data)
         error = cuda_cast(write_array(call, 0), read_array(call, 1),
                           (int64_t)call->write[0].element_count, place->stream);
-    return error != 0 ? error
-                      : cuda_add_rows(call->write[0].data, to, read_array(call, 0), rows,
-                                      w->add_rows.parts, w->add_rows.width,
-                                      row_pairs_of(place, moved_list_of(w), room), place->stream);
+    return error != 0
+               ? error
+               : cuda_add_rows(call->write[0].data, to, read_array(call, 0), rows,
+                               w->add_rows.parts, w->add_rows.width,
+                               row_pairs_of(place, moved_list_of_work(w), room), place->stream);
 }
 
 static int merge_rows(const struct call *call, const struct cuda_launch_context *place)
@@ -624,7 +625,7 @@ static int merge_rows(const struct call *call, const struct cuda_launch_context 
         .heads = w->merge_rows.heads,
         .dim = w->merge_rows.dim,
     };
-    return cuda_merge_rows(merged, row_pairs_of(place, moved_list_of(w), w->merge_rows.rows),
+    return cuda_merge_rows(merged, row_pairs_of(place, moved_list_of_work(w), w->merge_rows.rows),
                            place->stream);
 }
 

@@ -98,7 +98,8 @@ struct cuda_rank {
     int32_t *fault_mark_address;
     cudaEvent_t step_base_event; /* an event that is recorded when the step begins */
     double step_base_s;          /* the time of that event on the host's clock */
-    bool is_counted_running;     /* the rank is counted in run->running_ops; guarded by poll_lock */
+    /* the rank is counted in run->running_op_count; guarded by poll_lock */
+    bool is_counted_running;
     pthread_mutex_t own_lock, poll_lock;
 };
 
@@ -121,7 +122,7 @@ struct cuda_prepared {
     size_t scratch_bytes;
 };
 
-struct loopback_meetings;
+struct loopback_rendezvous_list;
 struct nccl_links;
 
 /* The kernel that occupies multiprocessors during every measured step (sm_hog.c). All zero: there is none. */
@@ -149,9 +150,9 @@ struct cuda {
     const struct cublaslt *cublaslt;
     struct products *products;
     struct attentions *attentions;
-    bool shares_one_gpu;                /* there are several ranks, all on one GPU */
-    struct nccl_links *nccl_links;      /* NULL: ranks share one GPU, or there is one rank */
-    struct loopback_meetings *loopback; /* NULL: ranks do not share one GPU */
+    bool shares_one_gpu;                       /* there are several ranks, all on one GPU */
+    struct nccl_links *nccl_links;             /* NULL: ranks share one GPU, or there is one rank */
+    struct loopback_rendezvous_list *loopback; /* NULL: ranks do not share one GPU */
     /* ops of other ranks have been launched, whose queues must be looked at again; guarded by the lock that all ranks
      * share */
     bool must_poll_again;
@@ -277,7 +278,7 @@ void cuda_read_times(struct exec_run *run);
 /* ---- sm_hog.c: a kernel that occupies multiprocessors ---- */
 
 enum status sm_hog_open(struct cuda *cuda, struct diag *diag);
-/* Starts the kernel if the step is measured and options.hog_sms is not 0. */
+/* Starts the kernel if the step is measured and options.hogged_sm_count is not 0. */
 void sm_hog_begin(struct cuda *cuda);
 /* Ends the kernel. Fails the run if the kernel had ended before. */
 void sm_hog_end(struct cuda *cuda);

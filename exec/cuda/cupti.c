@@ -252,21 +252,21 @@ bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why)
     CUptiResult flushed = cupti->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     pthread_mutex_lock(&lock);
     count_dropped(NULL, 0);
-    bool whole = flushed == CUPTI_SUCCESS && read_error == CUPTI_SUCCESS && dropped == 0;
+    bool is_complete = flushed == CUPTI_SUCCESS && read_error == CUPTI_SUCCESS && dropped == 0;
     if (flushed != CUPTI_SUCCESS)
         snprintf(why, CUPTI_WHY, "cuptiActivityFlushAll: %s", result_text(flushed));
     else if (read_error != CUPTI_SUCCESS)
         snprintf(why, CUPTI_WHY, "cuptiActivityGetNextRecord: %s", result_text(read_error));
     else if (dropped > 0)
         snprintf(why, CUPTI_WHY, "CUPTI dropped %zu records for want of memory", dropped);
-    if (whole) {
+    if (is_complete) {
         *span = heap_zalloc(records + 1, sizeof **span);
         *spans = cupti_join_spans(record, records, tie, ties, *span);
     }
     records = ties = dropped = 0;
     read_error = CUPTI_SUCCESS;
     pthread_mutex_unlock(&lock);
-    return whole;
+    return is_complete;
 }
 
 #else

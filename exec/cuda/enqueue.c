@@ -81,16 +81,16 @@ static const struct operand *rope_operand_away_from_pack(const struct call *rope
 static int run_rotated_pack(const struct cuda_stream *stream, uint32_t op)
 {
     struct exec_run *run = stream->rank->run;
-    struct epilogue_rotated_pack found;
+    struct epilogue_rotated_pack rotated_pack;
     struct call pack, rope[2];
-    const bool is_found = epilogue_find_rotated_pack(run->ir, op, &found);
+    const bool is_found = epilogue_find_rotated_pack(run->ir, op, &rotated_pack);
     assert(is_found);
-    run_fill_call(run, stream->rank->rank, found.pack, &pack);
-    for (uint32_t i = 0; i < found.rope_count; i++)
-        run_fill_call(run, stream->rank->rank, found.rope[i], &rope[i]);
+    run_fill_call(run, stream->rank->rank, rotated_pack.pack, &pack);
+    for (uint32_t i = 0; i < rotated_pack.rope_count; i++)
+        run_fill_call(run, stream->rank->rank, rotated_pack.rope[i], &rope[i]);
     const struct work *w = pack.work, *turn = rope[0].work;
-    const bool reads = found.packs;
-    const struct operand *whole = found.rope_count == 1
+    const bool reads = rotated_pack.packs;
+    const struct operand *whole = rotated_pack.rope_count == 1
                                       ? rope_operand_away_from_pack(&rope[0], reads)
                                   : reads ? &pack.read[0]
                                           : &pack.write[0];
@@ -103,18 +103,19 @@ static int run_rotated_pack(const struct cuda_stream *stream, uint32_t op)
         .dtype = whole->dtype,
         .position = rope[0].read[1].data,
         .turn = {.rows = turn->rope.rows,
-                 .heads = turn->rope.heads + (found.rope_count == 2 ? rope[1].work->rope.heads : 0),
+                 .heads = turn->rope.heads +
+                          (rotated_pack.rope_count == 2 ? rope[1].work->rope.heads : 0),
                  .dim = turn->rope.dim,
                  .rotated = turn->rope.rotated ? turn->rope.rotated : turn->rope.dim,
                  .theta = rope[0].model.rope_theta,
-                 .direction = found.packs ? 1 : -1},
+                 .direction = rotated_pack.packs ? 1 : -1},
     };
     for (uint32_t k = 0; k < (reads ? pack.write_count : pack.read_count); k++)
-        r.pack.block[k] = found.rope_count == 2 && k < 2
+        r.pack.block[k] = rotated_pack.rope_count == 2 && k < 2
                               ? rope_operand_away_from_pack(&rope[k], !reads)->data
                           : reads ? pack.write[k].data
                                   : pack.read[k].data;
-    return cuda_rotated_pack(&r, found.packs, stream->handle);
+    return cuda_rotated_pack(&r, rotated_pack.packs, stream->handle);
 }
 
 static bool run_compute(void *context, struct call *call)

@@ -52,10 +52,10 @@ static bool views_overlap(const struct ir *ir, struct view a, struct view b)
 static bool next_op_writes_no_operand(const struct ir *ir, uint32_t op)
 {
     const struct view y = ir_write_view(ir, op + 1, 0);
-    bool apart = !views_overlap(ir, y, ir_write_view(ir, op, 0));
-    for (uint32_t k = 0; k < ir->op.read_count[op] && apart; k++)
-        apart = !views_overlap(ir, y, ir_read_view(ir, op, k));
-    return apart;
+    bool writes_apart = !views_overlap(ir, y, ir_write_view(ir, op, 0));
+    for (uint32_t k = 0; k < ir->op.read_count[op] && writes_apart; k++)
+        writes_apart = !views_overlap(ir, y, ir_read_view(ir, op, k));
+    return writes_apart;
 }
 
 static uint8_t view_dtype(const struct ir *ir, struct view view)
@@ -130,11 +130,11 @@ static bool has_bf16_tensors(const struct ir *ir, uint32_t op)
 static bool norm_may_write_row_by_row(const struct ir *ir, uint32_t sum)
 {
     const struct view y = ir_write_view(ir, sum + 1, 0);
-    bool right = !views_overlap(ir, y, ir_write_view(ir, sum, 0));
-    for (uint32_t k = 0; k < 2 && right; k++)
-        right = !views_overlap(ir, y, ir_read_view(ir, sum, k)) ||
-                view_address(ir, y) == view_address(ir, ir_read_view(ir, sum, k));
-    return right;
+    bool is_sum_of_factor = !views_overlap(ir, y, ir_write_view(ir, sum, 0));
+    for (uint32_t k = 0; k < 2 && is_sum_of_factor; k++)
+        is_sum_of_factor = !views_overlap(ir, y, ir_read_view(ir, sum, k)) ||
+                           view_address(ir, y) == view_address(ir, ir_read_view(ir, sum, k));
+    return is_sum_of_factor;
 }
 
 bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum)
@@ -261,11 +261,12 @@ static bool tensors_suit_kernel(const struct ir *ir, const struct epilogue_rotat
     const struct rotated_pack_views v = views_of(ir, f);
     const struct view positions = ir_read_view(ir, f->rope[0], 1);
     const uint8_t dtype = view_dtype(ir, v.whole);
-    bool apart = dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F32;
-    for (uint32_t k = 0; k < v.block_count && apart; k++)
-        apart = view_dtype(ir, v.block[k]) == dtype && !views_overlap(ir, v.whole, v.block[k]) &&
-                !views_overlap(ir, positions, f->packs ? v.block[k] : v.whole);
-    return apart;
+    bool writes_apart = dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F32;
+    for (uint32_t k = 0; k < v.block_count && writes_apart; k++)
+        writes_apart = view_dtype(ir, v.block[k]) == dtype &&
+                       !views_overlap(ir, v.whole, v.block[k]) &&
+                       !views_overlap(ir, positions, f->packs ? v.block[k] : v.whole);
+    return writes_apart;
 }
 
 /* True if cuda_rotated_pack() takes the shapes of the pack and the ropes. */
@@ -275,22 +276,22 @@ static bool has_shapes_of_rotated_pack(const struct ir *ir, const struct epilogu
     const int64_t *w = pack->pack.w, dim = rope->rope.dim,
                   rotated = rope->rope.rotated ? rope->rope.rotated : dim;
     int64_t cols = 0, heads_end = 0;
-    bool fits = pack->pack.route == 0 && pack->pack.dealt == 0 && (w[1] > 0 || w[2] == 0) &&
-                rotated % 16 == 0 && rotated / 2 <= CUDA_ROTATED_PAIRS_MAX && dim % 8 == 0;
-    for (uint32_t i = 0; i < f->rope_count && fits; i++) {
+    bool sizes_fit = pack->pack.route == 0 && pack->pack.dealt == 0 && (w[1] > 0 || w[2] == 0) &&
+                     rotated % 16 == 0 && rotated / 2 <= CUDA_ROTATED_PAIRS_MAX && dim % 8 == 0;
+    for (uint32_t i = 0; i < f->rope_count && sizes_fit; i++) {
         const struct work *r = ir_work(ir, f->rope[i]);
         const int64_t stride = r->rope.stride ? r->rope.stride : r->rope.heads * r->rope.dim;
         const int64_t row = f->rope_count == 1 ? pack->pack.parts * (w[0] + w[1] + w[2]) : w[i];
         heads_end += r->rope.heads * dim;
-        fits = r->rope.rows == pack->pack.rows && stride == row && r->rope.dim == dim &&
-               r->rope.rotated == rope->rope.rotated &&
-               (f->rope_count == 1 || (pack->pack.parts == 1 && r->rope.heads * dim == row));
+        sizes_fit = r->rope.rows == pack->pack.rows && stride == row && r->rope.dim == dim &&
+                    r->rope.rotated == rope->rope.rotated &&
+                    (f->rope_count == 1 || (pack->pack.parts == 1 && r->rope.heads * dim == row));
     }
-    for (int k = 0; k < 3 && fits; k++) { /* no head is split */
-        fits = w[k] % 8 == 0 && (cols >= heads_end || w[k] % dim == 0);
+    for (int k = 0; k < 3 && sizes_fit; k++) { /* no head is split */
+        sizes_fit = w[k] % 8 == 0 && (cols >= heads_end || w[k] % dim == 0);
         cols += pack->pack.parts * w[k];
     }
-    return fits;
+    return sizes_fit;
 }
 
 bool epilogue_find_rotated_pack(const struct ir *ir, uint32_t first,

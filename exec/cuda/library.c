@@ -124,9 +124,9 @@ static bool fill_table_once(const struct function_table *t, bool *filled, struct
     pthread_mutex_lock(&lock);
     if (!*filled)
         *filled = fill_table(t, diag);
-    bool there = *filled;
+    bool is_filled = *filled;
     pthread_mutex_unlock(&lock);
-    return there;
+    return is_filled;
 }
 
 static bool version_is_accepted(enum nvidia_library library, int version, struct diag *diag)

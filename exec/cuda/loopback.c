@@ -28,7 +28,7 @@ struct rendezvous {
 
 /* All rendezvous of a step. Those of collectives are ordered by group, then by instance, then by the collective's
  * number. */
-struct loopback_meetings {
+struct loopback_rendezvous_list {
     struct arena arena;
     uint32_t *first_rendezvous; /* (groups) the index in rendezvous[] of the group's first one */
     struct rendezvous *rendezvous;
@@ -39,7 +39,8 @@ struct loopback_meetings {
     const void **send_addresses;
 };
 
-static struct rendezvous *rendezvous_new(struct loopback_meetings *l, uint32_t count, uint32_t size)
+static struct rendezvous *rendezvous_new(struct loopback_rendezvous_list *l, uint32_t count,
+                                         uint32_t size)
 {
     struct rendezvous *rendezvous = arena_array(&l->arena, count, sizeof *rendezvous);
     for (uint32_t i = 0; i < count; i++)
@@ -52,7 +53,7 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
 {
     const struct ir *ir = cuda->run->ir;
     const struct assignment *assignment = &cuda->run->assignment;
-    struct loopback_meetings *l = heap_zalloc(1, sizeof *l);
+    struct loopback_rendezvous_list *l = heap_zalloc(1, sizeof *l);
     cuda->loopback = l;
     l->first_rendezvous = arena_array(&l->arena, ir->group_count, sizeof *l->first_rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
@@ -164,7 +165,7 @@ static uint64_t slice_begin(const struct rendezvous *m, const struct member_call
 
 /* Enqueues a kernel that sets `count` elements of `to` to the sum or the maximum, over all members, of their slices for
  * this member (slice_begin()). */
-static bool reduce_parts(struct loopback_meetings *l, const struct rendezvous *m,
+static bool reduce_parts(struct loopback_rendezvous_list *l, const struct rendezvous *m,
                          const struct member_call *part, void *to, uint64_t begin, uint64_t count,
                          enum reduce_op reduction)
 {
@@ -241,7 +242,7 @@ static bool fetch_routed_rows(const struct rendezvous *m, uint32_t own)
     return true;
 }
 
-static bool compute_member_result(struct loopback_meetings *l, const struct rendezvous *m,
+static bool compute_member_result(struct loopback_rendezvous_list *l, const struct rendezvous *m,
                                   uint32_t own)
 {
     const struct member_call *part = &m->parts[own];
@@ -292,7 +293,7 @@ static bool compute_member_result(struct loopback_meetings *l, const struct rend
 
 /* Launches an all-reduce. Each member reduces its own slice into its result, and after that all fetch the other slices.
  * It may run in place: until all slices are reduced, a slice is read and written only for its own member. */
-static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
+static bool all_reduce(struct loopback_rendezvous_list *l, const struct rendezvous *m)
 {
     uint64_t count = m->parts[0].call.write[0].element_count,
              each = (count + m->member_count - 1) / m->member_count;
@@ -325,7 +326,7 @@ static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
     return succeeded;
 }
 
-static bool run_collective(struct loopback_meetings *l, const struct rendezvous *m)
+static bool run_collective(struct loopback_rendezvous_list *l, const struct rendezvous *m)
 {
     bool succeeded = true;
     if (m->parts[0].call.work->kind == WORK_ALL_REDUCE) {
@@ -390,7 +391,7 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
 {
     struct exec_run *run = stream->rank->run;
     const struct assignment *assignment = &run->assignment;
-    struct loopback_meetings *l = cuda_of_run(run)->loopback;
+    struct loopback_rendezvous_list *l = cuda_of_run(run)->loopback;
     uint32_t rank = stream->rank->rank, index;
     enum work_kind kind = (enum work_kind)run->ir->op.kind[op];
     struct rendezvous *m;

@@ -23,7 +23,7 @@ struct nccl_opening {
     /* links begun so far; 0: the communicator of all ranks is being made */
     uint32_t begun_link_count;
     bool is_over;
-    bool registers;           /* the links are open, and memory is registered with each */
+    bool registers_memory;    /* the links are open, and memory is registered with each */
     const char *refused_call; /* the call that was refused; NULL: none */
     char refusal_text[512];
 };
@@ -308,14 +308,14 @@ static void *open_in_order(void *argument)
 {
     struct nccl_opening *o = argument;
     bool succeeded = cuda_succeeded(o, "cudaSetDevice", cudaSetDevice(o->device)) &&
-                     (o->registers || open_world(o));
+                     (o->registers_memory || open_world(o));
     for (uint32_t i = 0; i < o->links->link_count && succeeded; i++) {
         pthread_mutex_lock(&o->lock);
         o->begun_link_count = i + 1;
         pthread_cond_broadcast(&o->state_changed);
         pthread_mutex_unlock(&o->lock);
-        succeeded = o->registers ? register_memory(o, &o->links->links[i])
-                                 : open_link(o, &o->links->links[i]);
+        succeeded = o->registers_memory ? register_memory(o, &o->links->links[i])
+                                        : open_link(o, &o->links->links[i]);
     }
     pthread_mutex_lock(&o->lock);
     o->is_over = true;
@@ -332,15 +332,15 @@ static bool await_opening(struct nccl_opening *o, double seconds)
     pthread_mutex_lock(&o->lock);
     while (!o->is_over && !late) {
         uint32_t at = o->begun_link_count;
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += (time_t)seconds;
-        until.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        struct timespec deadline;
+        clock_gettime(CLOCK_MONOTONIC, &deadline);
+        deadline.tv_sec += (time_t)seconds;
+        deadline.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+        deadline.tv_sec += deadline.tv_nsec / 1000000000;
+        deadline.tv_nsec %= 1000000000;
         int waited = 0;
         while (!o->is_over && o->begun_link_count == at && waited == 0)
-            waited = pthread_cond_timedwait(&o->state_changed, &o->lock, &until);
+            waited = pthread_cond_timedwait(&o->state_changed, &o->lock, &deadline);
         late = !o->is_over && o->begun_link_count == at;
     }
     pthread_mutex_unlock(&o->lock);
@@ -379,22 +379,22 @@ static enum status run_opening(struct nccl_opening *o, struct diag *diag)
                             what, group, o->refusal_text);
 }
 
-static enum status open_watched(struct cuda *cuda, const ncclUniqueId *id, bool registers,
+static enum status open_watched(struct cuda *cuda, const ncclUniqueId *id, bool registers_memory,
                                 struct diag *diag)
 {
-    pthread_condattr_t monotonic;
+    pthread_condattr_t monotonic_attributes;
     /* on the heap, because a thread that cannot be stopped goes on using it */
     struct nccl_opening *o = heap_zalloc(1, sizeof *o);
     o->links = cuda->nccl_links;
     o->run = cuda->run;
     o->id = *id;
-    o->registers = registers;
+    o->registers_memory = registers_memory;
     o->device = cuda->rank_states[cuda->run->first_rank].device;
     pthread_mutex_init(&o->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&o->state_changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_condattr_init(&monotonic_attributes);
+    pthread_condattr_setclock(&monotonic_attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&o->state_changed, &monotonic_attributes);
+    pthread_condattr_destroy(&monotonic_attributes);
     enum status status = run_opening(o, diag);
     if (!cuda->nccl_links->has_unendable_call) {
         pthread_mutex_destroy(&o->lock);

@@ -103,10 +103,10 @@ static bool certainly_computes(const struct cuda_stream *stream)
 
 static bool has_running_op(const struct cuda_rank *rank)
 {
-    bool any = false;
-    for (uint32_t s = 0; s < rank->run->ir->stream_count && !any; s++)
-        any = certainly_computes(&rank->streams[s]);
-    return any;
+    bool has_running = false;
+    for (uint32_t s = 0; s < rank->run->ir->stream_count && !has_running; s++)
+        has_running = certainly_computes(&rank->streams[s]);
+    return has_running;
 }
 
 void cuda_poll_ended_ops(struct cuda_rank *rank)
@@ -117,7 +117,7 @@ void cuda_poll_ended_ops(struct cuda_rank *rank)
         poll_stream(&rank->streams[s]);
     bool at_work = has_running_op(rank);
     if (at_work != rank->is_counted_running)
-        atomic_fetch_add(&run->running_ops, at_work ? 1 : -1);
+        atomic_fetch_add(&run->running_op_count, at_work ? 1 : -1);
     rank->is_counted_running = at_work;
     int32_t mark = *(volatile int32_t *)rank->fault_mark_address;
     pthread_mutex_unlock(&rank->poll_lock);

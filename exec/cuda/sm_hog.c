@@ -1,6 +1,6 @@
 /* A kernel that runs during every measured step. It occupies multiprocessors and moves memory, as a library's
  * communication between GPUs does, so it can stand for such communication in measurements on one GPU
- * (options.hog_sms). */
+ * (options.hogged_sm_count). */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/kernels.h"
 
@@ -12,7 +12,7 @@ static const uint64_t LONGEST_NS = 20000000000u;
 enum status sm_hog_open(struct cuda *cuda, struct diag *diag)
 {
     struct sm_hog *sm_hog = &cuda->sm_hog;
-    if (cuda->run->options->hog_sms == 0)
+    if (cuda->run->options->hogged_sm_count == 0)
         return STATUS_OK;
     cudaError_t error = cudaMalloc(&sm_hog->memory, 2 * (size_t)COPIED_BYTES);
     if (error != cudaSuccess)
@@ -43,7 +43,7 @@ void sm_hog_begin(struct cuda *cuda)
     set_stop_flag(sm_hog, 0);
     cudaError_t error = (cudaError_t)cuda_sm_hog(
         (char *)sm_hog->memory + COPIED_BYTES, sm_hog->memory, COPIED_BYTES,
-        (int)cuda->run->options->hog_sms, LONGEST_NS, sm_hog->stop_flag, sm_hog->stream);
+        (int)cuda->run->options->hogged_sm_count, LONGEST_NS, sm_hog->stop_flag, sm_hog->stream);
     if (error != cudaSuccess)
         cuda_record_failure(&cuda->rank_states[cuda->run->first_rank], IR_NONE,
                             "launching the kernel beside the step", error);

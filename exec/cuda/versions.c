@@ -5,34 +5,34 @@
 #include <stdio.h>
 
 #if CUDART_VERSION >= 13000
-#define RUNTIME "13"
-#define DRIVER "580"
+#define CUDA_RUNTIME_MAJOR "13"
+#define LEAST_DRIVER_VERSION "580"
 #else
-#define RUNTIME "12"
-#define DRIVER "525.60"
+#define CUDA_RUNTIME_MAJOR "12"
+#define LEAST_DRIVER_VERSION "525.60"
 #endif
 
-#define FRONTEND "github.com/NVIDIA/cudnn-frontend, include/cudnn_frontend/node/"
+#define CUDNN_FRONTEND_SOURCE "github.com/NVIDIA/cudnn-frontend, include/cudnn_frontend/node/"
 
 const struct version_rule version_rules[] = {
     {NVIDIA_DRIVER, VERSION_REFUSED, 1, CUDART_VERSION / 1000 * 1000 - 1,
-     "does not take programs of CUDA " RUNTIME ", which this one is",
-     "driver " DRIVER " or later, or a program built with the driver's CUDA,",
+     "does not take programs of CUDA " CUDA_RUNTIME_MAJOR ", which this one is",
+     "driver " LEAST_DRIVER_VERSION " or later, or a program built with the driver's CUDA,",
      "CUDA Toolkit release notes, minimum driver versions"},
     {NVIDIA_CUBLASLT, VERSION_WHOLE_SPLITS, 0, INT_MAX,
      "drops the last values of k when it splits a k that is no multiple of 64", "a whole k",
      "github.com/facebookexperimental/triton, pull request 2767: 12.8.5 and 13.1.1 on H100"},
     {NVIDIA_CUDNN, VERSION_REFUSED, 0, 90599, "adds attention's dQ to whatever is in its workspace",
-     "9.10.2 or later", FRONTEND "scaled_dot_product_flash_attention.h"},
+     "9.10.2 or later", CUDNN_FRONTEND_SOURCE "scaled_dot_product_flash_attention.h"},
     {NVIDIA_CUDNN, VERSION_REFUSED, 90600, 90699,
      "has no attention whose causal mask is aligned at its end", "9.10.2 or later",
-     FRONTEND "sdpa_support_surface.h"},
+     CUDNN_FRONTEND_SOURCE "sdpa_support_surface.h"},
     {NVIDIA_CUDNN, VERSION_REFUSED, 90700, 90999,
      "takes no scores of minus infinity, by which attention is masked", "9.10.2 or later",
-     FRONTEND "scaled_dot_product_flash_attention.h"},
+     CUDNN_FRONTEND_SOURCE "scaled_dot_product_flash_attention.h"},
     {NVIDIA_CUDNN, VERSION_REFUSED, 91000, 91001,
      "computes attention wrongly, forward and backward", "9.10.2 or later",
-     FRONTEND "sdpa_support_surface.h"},
+     CUDNN_FRONTEND_SOURCE "sdpa_support_surface.h"},
     {NVIDIA_CUDNN, VERSION_WHOLE_BACKWARD_TILES, 91002, 91500,
      "touches memory that is not its own in attention's backward when the keys are no multiple of "
      "128",

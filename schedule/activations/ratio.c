@@ -63,8 +63,8 @@ struct offload_by_ratio {
 
 /* ---- the runs of a list ---- */
 
-static void add_run(struct offload_by_ratio *r, const struct op_list *in, uint32_t begin,
-                    uint32_t end)
+static void add_ops_of_run(struct offload_by_ratio *r, const struct op_list *in, uint32_t begin,
+                           uint32_t end)
 {
     const struct ir *ir = r->ir;
     uint32_t op = in->op[begin];
@@ -109,7 +109,7 @@ static void find_runs(struct offload_by_ratio *r, const struct op_list *in)
             continue;
         while (i < in->count && ops_are_of_same_run(r, op, in->op[i]))
             i++;
-        add_run(r, in, begin, i);
+        add_ops_of_run(r, in, begin, i);
     }
 }
 

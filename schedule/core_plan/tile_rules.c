@@ -126,7 +126,7 @@ static double visible_pairs_of(const struct query_moves *m, int64_t begin, int64
     return deal_count_visible_pairs(m->documents, m->windows, begin, end);
 }
 
-static void add_item(struct query_moves *m, int64_t q, int64_t end, uint32_t rank)
+static void add_query_range(struct query_moves *m, int64_t q, int64_t end, uint32_t rank)
 {
     int64_t first = document_begin(m->documents, document_at(m->documents, q));
     if (m->windows.windowed_layer_share == 1 && q - m->windows.window + 1 > first)
@@ -144,7 +144,7 @@ static void make_query_ranges(struct query_moves *m)
             for (int64_t q = run->first_position, end = q + run->row_count; q < end;) {
                 int64_t until = m->documents->document_end[document_at(m->documents, q)];
                 until = until < end ? until : end;
-                add_item(m, q, until, rank);
+                add_query_range(m, q, until, rank);
                 m->pairs_of_rank[rank] += visible_pairs_of(m, q, until);
                 m->mean_pairs += visible_pairs_of(m, q, until) / m->deal->rank_count;
                 q = until;
@@ -237,7 +237,7 @@ static void move_slice(struct query_moves *m, const struct movable_queries *s, u
         item->q = s->end;
     else
         item->end = s->q;
-    add_item(m, s->q, s->end, rank);
+    add_query_range(m, s->q, s->end, rank);
 }
 
 /* Moves slices to the rank with the fewest pairs until no rank exceeds the mean by more than the tolerance, no slice is

@@ -450,7 +450,7 @@ struct listed_op_range {
 
 /* A forward and a backward whose ops are listed together (schedule/step/combined.h). */
 struct emit_combined {
-    bool is_on;
+    bool is_emitting_both;
     /* the number of the layer that is emitted, counted in the order of its forward or backward from 0 */
     uint32_t layer_number;
     struct listed_part_begin *begin; /* the begins of the forward's parts, then of the backward's */

@@ -210,8 +210,8 @@ static int64_t pack_queries(struct tile_plan_builder *m, const struct strip_list
 }
 
 /* Fills *part for a rank that has tile[tiles] in a round. */
-static void fill_part(struct arena *arena, struct tile_plan_builder *m, struct plan_part *part,
-                      const struct core_tile *tile, size_t tiles)
+static void fill_plan_part(struct arena *arena, struct tile_plan_builder *m, struct plan_part *part,
+                           const struct core_tile *tile, size_t tiles)
 {
     struct visible_block_list cuts = {0};
     struct strip_list strips = {0};
@@ -315,7 +315,7 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
             next++;
         size_t round =
             sorted[i].round + (sorted[i].is_backward_tile ? plan->round_count[PLAN_FORWARD] : 0);
-        fill_part(arena, &making, &part[round * ranks + sorted[i].rank], &sorted[i], next - i);
+        fill_plan_part(arena, &making, &part[round * ranks + sorted[i].rank], &sorted[i], next - i);
     }
     for (size_t round = 0; round < rounds; round++)
         fill_capacities(&room[round * PLAN_OPERANDS], &part[round * ranks], ranks);

@@ -62,10 +62,10 @@ void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stag
             actions_add(a, ACTION_FORWARD, 0, warm + j);
         actions_add(a, ACTION_BACKWARD, 0, backward_unit(c, j));
         if (splits && j >= stage)
-            actions_add(a, ACTION_WEIGHTS, 0, backward_unit(c, weights++));
+            actions_add(a, ACTION_WEIGHT_GRADIENTS, 0, backward_unit(c, weights++));
     }
     while (splits && weights < units)
-        actions_add(a, ACTION_WEIGHTS, 0, backward_unit(c, weights++));
+        actions_add(a, ACTION_WEIGHT_GRADIENTS, 0, backward_unit(c, weights++));
 }
 
 /* Adds forward or backward number i of interleaved 1F1B (Narayanan et al., section 2.2): pp units go through the
@@ -145,7 +145,7 @@ static void zb_v_next(struct zb_v *z, enum action_kind kind, uint32_t chunk)
 static void zb_v_backward(struct zb_v *z, uint32_t chunk)
 {
     zb_v_next(z, ACTION_BACKWARD, chunk);
-    zb_v_next(z, ACTION_WEIGHTS, chunk);
+    zb_v_next(z, ACTION_WEIGHT_GRADIENTS, chunk);
 }
 
 void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
@@ -154,7 +154,7 @@ void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
     uint32_t below = c->pp - stage, more = c->subsequences - 1, pattern = 2 * c->pp - 1 + more;
     const uint32_t *forward = z.done_actions[ACTION_FORWARD],
                    *backward = z.done_actions[ACTION_BACKWARD];
-    const uint32_t *weights = z.done_actions[ACTION_WEIGHTS];
+    const uint32_t *weights = z.done_actions[ACTION_WEIGHT_GRADIENTS];
     if (pattern < z.units)
         pattern = z.units;
     /* The first unit goes down from this stage and back up to it; meanwhile the stage does forwards of chunk 0. */
@@ -186,9 +186,9 @@ void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
     for (uint32_t i = 0; i < below; i++)
         zb_v_backward(&z, 0);
     while (weights[1] < backward[1])
-        zb_v_next(&z, ACTION_WEIGHTS, 1);
+        zb_v_next(&z, ACTION_WEIGHT_GRADIENTS, 1);
     while (weights[0] < backward[0])
-        zb_v_next(&z, ACTION_WEIGHTS, 0);
+        zb_v_next(&z, ACTION_WEIGHT_GRADIENTS, 0);
 }
 
 void pipeline_order(struct actions *actions, const struct choices *choices, uint32_t stage)

@@ -23,7 +23,7 @@ enum action_kind {
     ACTION_FORWARD,
     /* computes the gradients of inputs and, unless the pipeline splits the backward, of weights */
     ACTION_BACKWARD,
-    ACTION_WEIGHTS, /* the gradients of weights, if the pipeline splits the backward */
+    ACTION_WEIGHT_GRADIENTS, /* the gradients of weights, if the pipeline splits the backward */
     ACTION_SEND_KV, /* sends a unit's keys and values to the stages that will share later units */
     /* sums gradients of the keys and values of units before this one (schedule/step/kv_exchange.c), over the stages
      * that share later units, at the stage that owns the chunk */

@@ -12,8 +12,8 @@ static void add_part_begin(struct emit *e, uint32_t place)
 void combined_begin_forward(struct emit *e)
 {
     struct emit_combined *c = &e->combined;
-    assert(!c->is_on && "passes are listed together by two");
-    c->is_on = true;
+    assert(!c->is_emitting_both && "passes are listed together by two");
+    c->is_emitting_both = true;
     c->begin_count = 0;
     c->last_compute = e->last_compute;
     add_part_begin(e, 0);
@@ -37,7 +37,7 @@ void combined_begin_part(struct emit *e, enum combined_part part)
 {
     const struct emit_combined *c = &e->combined;
     const uint32_t place = 1 + c->layer_number * LAYER_PARTS + (uint32_t)part;
-    if (!c->is_on)
+    if (!c->is_emitting_both)
         return;
     assert(place >= c->begin[c->begin_count - 1].place && "parts are in order");
     add_part_begin(e, place);
@@ -71,7 +71,7 @@ void combined_end(struct emit *e)
             (backward == c->begin_count || c->begin[forward].place <= c->begin[backward].place);
         add_ops_of_part(c, takes_forward ? forward++ : backward++, ops);
     }
-    c->is_on = false;
+    c->is_emitting_both = false;
 }
 
 void combined_order_list(struct emit *e, struct op_list *list)

@@ -211,8 +211,10 @@ static void record_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uin
 static void perform_actions(struct stage *s, const struct actions *actions)
 {
     static void (*const what[ACTION_KIND_COUNT])(struct stage *, const struct action *) = {
-        [ACTION_FORWARD] = emit_forward,          [ACTION_BACKWARD] = emit_backward,
-        [ACTION_WEIGHTS] = emit_weight_gradients, [ACTION_SEND_KV] = stage_send_kv,
+        [ACTION_FORWARD] = emit_forward,
+        [ACTION_BACKWARD] = emit_backward,
+        [ACTION_WEIGHT_GRADIENTS] = emit_weight_gradients,
+        [ACTION_SEND_KV] = stage_send_kv,
         [ACTION_RETURN_KV] = stage_return_kv,
     };
     uint32_t next = next_compute_action(actions, 0);

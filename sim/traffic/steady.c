@@ -36,7 +36,7 @@ static bool times_are_equal(const struct steady *x, double a, double b)
     return fabs(a - b) <= x->tolerance_s;
 }
 
-static inline double later_date_s(double a_s, double b_s)
+static inline double max_date_s(double a_s, double b_s)
 {
     return a_s > b_s ? a_s : b_s;
 }
@@ -259,12 +259,12 @@ static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_
     double before_s = ir->op.kind[op] == WORK_BARRIER ? 0 : *last_s;
     if (costs->issue_s && !sync && issues)
         c->host_s += costs->issue_s[shape];
-    double need_s = later_date_s(c->host_s, before_s);
+    double need_s = max_date_s(c->host_s, before_s);
     *needed = dependency_bit_if_deciding(c, start_s, c->host_s, 0) |
               dependency_bit_if_deciding(c, start_s, before_s, 1);
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
         double wait_s = end_of_awaited_op_s(c, op, copy, ir_waits(ir, op)[w].i);
-        need_s = later_date_s(need_s, wait_s);
+        need_s = max_date_s(need_s, wait_s);
         *needed |= dependency_bit_if_deciding(c, start_s, wait_s, 2 + w);
     }
     if (!sync)
@@ -354,7 +354,7 @@ static bool check_class(const struct steady *x, uint32_t class, double *step_s)
         heap_alloc((size_t)role->op_count + 1, sizeof *c.deciding_dependencies);
     bool right = class_starts_as_predicted(&c);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
-        *step_s = later_date_s(*step_s, end_of_awaited_op_s(&c, op, 0, op));
+        *step_s = max_date_s(*step_s, end_of_awaited_op_s(&c, op, 0, op));
     free(c.last_s);
     free(c.deciding_dependencies);
     return right;
@@ -367,7 +367,7 @@ static bool find_periods(struct steady *x)
     const struct repeats *r = x->repeats;
     double until_s = 0;
     for (size_t i = 0; i < x->fold->first_row_of_class[x->fold->class_count]; i++)
-        until_s = later_date_s(until_s, x->times.end_s[i]);
+        until_s = max_date_s(until_s, x->times.end_s[i]);
     x->tolerance_s = EQUAL_DATES_TOLERANCE_S + EQUAL_DATES_TOLERANCE_SHARE * until_s;
     for (uint32_t gap = 0; gap < r->run_count; gap++) {
         bool any = false;

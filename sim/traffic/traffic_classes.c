@@ -9,7 +9,7 @@
 
 /* The comm class and variant of the last op with a given shape. The next op of that shape has the same if its stream
  * and its memory are the same. */
-struct last_of_shape {
+struct last_class_of_shape {
     uint16_t comm_class, variant; /* IR_NONE16: the shape's last op had no comm class */
     uint8_t op_class, stream;
     bool is_pageable, is_known; /* is_known: this role has had an op of the shape */
@@ -17,8 +17,8 @@ struct last_of_shape {
 
 struct op_reader {
     struct traffic *traffic;
-    struct last_of_shape *last_of_shape; /* [shape_count] */
-    bool shares_processors;              /* the role has several compute streams */
+    struct last_class_of_shape *last_class_of_shape; /* [shape_count] */
+    bool shares_processors;                          /* the role has several compute streams */
 };
 
 static uint16_t find_or_add_comm(struct traffic *traffic, const struct comm_class *key)
@@ -166,7 +166,7 @@ static void assign_comm_class(struct op_reader *reader, uint32_t role, uint32_t 
 {
     struct traffic *traffic = reader->traffic;
     uint32_t shape = traffic->ir->op.shape[op];
-    struct last_of_shape *last = &reader->last_of_shape[shape];
+    struct last_class_of_shape *last = &reader->last_class_of_shape[shape];
     uint8_t stream = traffic->ir->op.stream[op];
     bool pageable = is_pageable(traffic->ir, op);
     if (!last->is_known || last->stream != stream || last->is_pageable != pageable) {
@@ -231,18 +231,19 @@ void traffic_add_comms(struct traffic *traffic)
     traffic->op_number_in_comm =
         arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_number_in_comm);
     struct op_reader reader = {.traffic = traffic};
-    reader.last_of_shape = heap_alloc(ir->shape_count + 1, sizeof *reader.last_of_shape);
+    reader.last_class_of_shape =
+        heap_alloc(ir->shape_count + 1, sizeof *reader.last_class_of_shape);
     for (uint32_t i = 0; i < ir->shape_count; i++)
-        reader.last_of_shape[i].comm_class = IR_NONE16;
+        reader.last_class_of_shape[i].comm_class = IR_NONE16;
     for (uint32_t r = 0; r < ir->role_count; r++) {
         reader.shares_processors =
             shares_processors(ir, &ir->role[r]) || traffic->cluster->fabric.kind == FABRIC_LOOPBACK;
         for (uint32_t i = 0; i < ir->shape_count; i++)
-            reader.last_of_shape[i].is_known = false;
+            reader.last_class_of_shape[i].is_known = false;
         for (uint32_t i = 0; i < ir->role[r].op_count; i++)
             assign_comm_class(&reader, r, ir->role[r].op_begin + i);
     }
-    free(reader.last_of_shape);
+    free(reader.last_class_of_shape);
     for (uint32_t l = 0; l < traffic->comm_count; l++)
         if (traffic->comm[l].kind == COMM_P2P) {
             traffic->comm[l].variant_shape = traffic->p2p_variants.variant_shape;

@@ -55,7 +55,7 @@ static void outliers_do_not_count(void)
     CHECK_CLOSE("in order", repeat.seconds[15], 1.5, 1e-12);
 }
 
-static void long_rounds_are_two(void)
+static void long_rounds_run_only_twice(void)
 {
     static const double value[] = {10, 12, 14, 10};
     struct repeat repeat = {0};
@@ -68,6 +68,6 @@ static const struct check_case cases[] = {
     {"equal values hold after five rounds", equal_values_hold_after_five_rounds},
     {"values that differ go on to the last round", values_that_differ_go_on_to_the_last_round},
     {"outliers do not count", outliers_do_not_count},
-    {"long rounds are two", long_rounds_are_two},
+    {"long rounds are two", long_rounds_run_only_twice},
 };
 CHECK_MAIN("repeat", cases)

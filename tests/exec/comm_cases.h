@@ -31,7 +31,7 @@ static enum status fill_buffer(void *user, const struct exec_buffer *buffer, str
     (void)user;
     (void)diag;
     for (uint64_t i = 0; i < buffer->element_count; i++)
-        number_set(buffer->data, buffer->dtype, i, input_of(buffer->rank, i));
+        number_write_element(buffer->data, buffer->dtype, i, input_of(buffer->rank, i));
     return STATUS_OK;
 }
 
@@ -88,7 +88,7 @@ static enum status compare_with_expected(void *user, const struct exec_buffer *b
     (void)diag;
     ir_buffer_name(buffer->ir, (buffer_id){buffer->buffer}, name, sizeof name);
     for (uint64_t i = 0; i < buffer->element_count; i++) {
-        double got = number_get(buffer->data, buffer->dtype, i);
+        double got = number_read_element(buffer->data, buffer->dtype, i);
         if (got != expected(name, buffer->rank, i)) {
             char text[96];
             snprintf(text, sizeof text, "%s[%" PRIu64 "] on rank %" PRIu32 " of %" PRIu32, name, i,
@@ -222,8 +222,8 @@ static enum status check_total(void *user, const struct exec_buffer *buffer, str
     ir_buffer_name(buffer->ir, (buffer_id){buffer->buffer}, name, sizeof name);
     if (strcmp(name, "y") == 0)
         for (uint64_t i = 0; i < 2; i++)
-            CHECK_CLOSE("sum over both axes", number_get(buffer->data, buffer->dtype, i), sum_of(i),
-                        0);
+            CHECK_CLOSE("sum over both axes", number_read_element(buffer->data, buffer->dtype, i),
+                        sum_of(i), 0);
     return STATUS_OK;
 }
 

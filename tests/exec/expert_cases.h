@@ -83,7 +83,7 @@ static void strategies_with_experts_compute_the_reference(void)
 
 /* Modules of a dense layer and of layers with experts drop their results and compute them again; in every second case
  * attention's core is one of these modules. */
-static void modules_make_again_what_they_dropped(void)
+static void modules_recompute_what_they_dropped(void)
 {
     static const unsigned sets[] = {
         1u << RECOMPUTE_MOE_ACT,
@@ -507,7 +507,7 @@ static void llama_4_computes_the_reference(void)
         {"gpt-oss computes the reference", gpt_oss_computes_the_reference},                        \
         {"Llama 4 computes the reference", llama_4_computes_the_reference},                        \
         {"every strategy computes the reference", strategies_with_experts_compute_the_reference},  \
-        {"modules make again what they dropped", modules_make_again_what_they_dropped},            \
+        {"modules make again what they dropped", modules_recompute_what_they_dropped},             \
         {"experts over ranks compute the reference", experts_over_ranks_compute_the_reference},    \
         {"uneven routing computes the reference", uneven_routing_computes_the_reference},          \
         {"even routing has remainders", even_routing_has_remainders},                              \

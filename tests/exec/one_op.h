@@ -139,7 +139,8 @@ static inline enum status one_op_fill(void *user, const struct exec_buffer *buff
             ((uint8_t *)buffer->data)[i] = (uint8_t)(read == 0 ? check_random_i64(&r, 0, 255)
                                                                : 0x3c + check_random_i64(&r, 0, 2));
         else
-            number_set(buffer->data, (enum dtype)buffer->dtype, i, one_op_value(o, read, &r));
+            number_write_element(buffer->data, (enum dtype)buffer->dtype, i,
+                                 one_op_value(o, read, &r));
     return STATUS_OK;
 }
 
@@ -150,7 +151,7 @@ static inline enum status one_op_read(void *user, const struct exec_buffer *buff
     struct one_op *o = user;
     for (uint32_t k = 0; k < o->writes; k++)
         for (uint64_t i = 0; o->write[k] == buffer->buffer && i < buffer->element_count; i++)
-            o->got[k][i] = number_get(buffer->data, (enum dtype)buffer->dtype, i);
+            o->got[k][i] = number_read_element(buffer->data, (enum dtype)buffer->dtype, i);
     return STATUS_OK;
 }
 

@@ -84,7 +84,7 @@ static void run_processes(struct process *process, bool must_leave)
         pthread_join(process[i].thread, NULL);
 }
 
-static void everybody_hears_everybody(void)
+static void all_processes_receive_all_messages(void)
 {
     struct process process[SIZE];
     run_processes(process, false);
@@ -92,7 +92,7 @@ static void everybody_hears_everybody(void)
         CHECK_INT("messages that were not as sent", process[i].wrong, 0);
 }
 
-static void a_process_that_goes_is_noticed(void)
+static void a_process_that_ends_is_noticed(void)
 {
     struct process process[SIZE];
     run_processes(process, true);
@@ -252,7 +252,7 @@ static void set_environment(const char *const *variable, bool set)
     }
 }
 
-static void launchers_say_who_we_are(void)
+static void launchers_give_rank_and_process_count(void)
 {
     struct bootstrap_place place;
     for (size_t i = 0; i < ARRAY_LEN(launched); i++) {
@@ -361,7 +361,7 @@ static void disconnect_all(struct caller *caller, size_t count)
 }
 
 /* torchrun's agent already listens on MASTER_PORT when the processes start. */
-static void the_store_of_an_agent_is_in_nobodys_way(void)
+static void a_torchrun_agent_on_the_port_does_not_disturb(void)
 {
     struct store store;
     struct caller caller[2] = {0};
@@ -457,7 +457,7 @@ static void processes_that_differ_are_refused_on_both_sides(void)
     }
 }
 
-static void those_who_have_come_hear_who_has_not(void)
+static void connected_processes_hear_which_ranks_are_absent(void)
 {
     uint16_t port = new_port();
     char message[256];
@@ -516,7 +516,7 @@ static void progress_reaches_all_processes(void)
 }
 
 /* The message says whether nobody listens at rank 0's address or the machine's name is unknown. */
-static void a_rank_0_that_is_not_there_is_said(void)
+static void an_absent_rank_0_is_reported(void)
 {
     uint16_t port = new_port();
     char message[256];
@@ -567,7 +567,7 @@ static void a_process_that_is_stopped_is_noticed(void)
     disconnect_all(caller, COUNT);
 }
 
-static void a_process_that_leaves_waits_for_nobody(void)
+static void a_leaving_process_does_not_wait(void)
 {
     struct caller caller[2] = {0};
     uint16_t port = new_port();
@@ -586,18 +586,18 @@ static void a_process_that_leaves_waits_for_nobody(void)
 }
 
 static const struct check_case cases[] = {
-    {"launchers say who we are", launchers_say_who_we_are},
-    {"everybody hears everybody", everybody_hears_everybody},
-    {"a process that goes is noticed", a_process_that_goes_is_noticed},
-    {"the store of an agent is in nobody's way", the_store_of_an_agent_is_in_nobodys_way},
+    {"launchers say who we are", launchers_give_rank_and_process_count},
+    {"everybody hears everybody", all_processes_receive_all_messages},
+    {"a process that goes is noticed", a_process_that_ends_is_noticed},
+    {"the store of an agent is in nobody's way", a_torchrun_agent_on_the_port_does_not_disturb},
     {"another program on the port is named on both sides",
      another_program_on_the_port_is_named_on_both_sides},
     {"processes that differ are refused on both sides",
      processes_that_differ_are_refused_on_both_sides},
-    {"those who have come hear who has not", those_who_have_come_hear_who_has_not},
+    {"those who have come hear who has not", connected_processes_hear_which_ranks_are_absent},
     {"a process that is stopped is noticed", a_process_that_is_stopped_is_noticed},
-    {"a process that leaves waits for nobody", a_process_that_leaves_waits_for_nobody},
-    {"a rank 0 that is not there is said", a_rank_0_that_is_not_there_is_said},
+    {"a process that leaves waits for nobody", a_leaving_process_does_not_wait},
+    {"a rank 0 that is not there is said", an_absent_rank_0_is_reported},
     {"progress reaches all processes", progress_reaches_all_processes},
 };
 CHECK_MAIN("bootstrap", cases)

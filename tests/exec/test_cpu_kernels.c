@@ -38,10 +38,11 @@ static void narrow_operands_are_converted(void)
         call.read[1] = (struct operand){b, COUNT, (uint8_t)types[t]};
         call.write[0] = (struct operand){y, COUNT, (uint8_t)types[t]};
         for (uint64_t i = 0; i < COUNT; i++) {
-            number_set(a, types[t], i, check_random_double(&random));
-            number_set(b, types[t], i, check_random_double(&random));
-            float sum = (float)number_get(a, types[t], i) + (float)number_get(b, types[t], i);
-            number_set(want, types[t], i, sum);
+            number_write_element(a, types[t], i, check_random_double(&random));
+            number_write_element(b, types[t], i, check_random_double(&random));
+            float sum = (float)number_read_element(a, types[t], i) +
+                        (float)number_read_element(b, types[t], i);
+            number_write_element(want, types[t], i, sum);
         }
         float *scratch = heap_alloc(4 * COUNT + 64, sizeof *scratch);
         CHECK(dtype_name(types[t]), cpu_compute_call(&call, scratch) == NULL);

@@ -39,7 +39,7 @@ static void broken_schedules_are_found(void)
 }
 
 /* These roles of points are measured only on a GPU. */
-static void work_is_timed_in_company(void)
+static void work_is_timed_beside_other_kernels(void)
 {
     static const enum point_role roles[] = {POINT_BESIDE, POINT_SM_HOG, POINT_SUSTAINED};
     const struct microbench_options options = {.backend = "cuda",
@@ -67,7 +67,7 @@ static void work_is_timed_in_company(void)
 #ifdef HAVE_CUDNN
 /* CUDA loads a kernel at its first launch, which may have to wait until the device is idle. The kernel that keeps
  * multiprocessors must not run yet, or neither ends. */
-static void kernels_are_loaded_before_others_keep_the_device(void)
+static void kernels_are_loaded_before_the_sm_hog_runs(void)
 {
     const struct microbench_options options = {.backend = "cuda",
                                                .round_s = 1e-5,
@@ -121,7 +121,7 @@ static bool sees(const struct work *w, int64_t i, int64_t j)
            (j <= end && (w->attention.mask == MASK_CAUSAL || j > end - w->attention.window));
 }
 
-static bool part_sees(const struct attention_part *p, int64_t i, int64_t j)
+static bool attention_part_sees(const struct attention_part *p, int64_t i, int64_t j)
 {
     int64_t row = i - p->first_query;
     bool inside = row >= 0 && row < p->query_count && j < p->key_count;
@@ -151,7 +151,7 @@ static void parts_of_masks_see_what_the_masks_show(void)
                     wrong += part.query_count == 1 && part.mask != FUSED_ALL;
                     for (int64_t i = 0; i < q; i++)
                         for (int64_t j = 0; j < kv; j++)
-                            wrong += sees(&w, i, j) != part_sees(&part, i, j);
+                            wrong += sees(&w, i, j) != attention_part_sees(&part, i, j);
                 }
     CHECK_INT("(query, key) pairs seen otherwise", wrong, 0);
     CHECK("most masks have such a part", taken > 1000);
@@ -167,7 +167,7 @@ static const char ONE_OP[] = "longhaul schedule 1\nmesh g=1\nstream compute comp
                              "buffer c0 pinned %s [1000] activation persistent\n"
                              "op 0 h2d h2d bytes=%d reads c0 writes a0\n";
 
-static void what_cannot_be_is_said(void)
+static void impossible_options_are_reported(void)
 {
     static const struct {
         const char *label, *type, *message;
@@ -394,17 +394,16 @@ static const struct check_case cases[] = {
     {"scratch is that of the rank with the most rows",
      scratch_is_that_of_the_rank_with_the_most_rows},
     {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
-    {"what cannot be is said", what_cannot_be_is_said},
+    {"what cannot be is said", impossible_options_are_reported},
 #ifdef HAVE_CUDNN
     {"fused attention refuses windows of documents, sums, and odd heads", fused_attention_refuses},
-    {"kernels are loaded before others keep the device",
-     kernels_are_loaded_before_others_keep_the_device},
+    {"kernels are loaded before others keep the device", kernels_are_loaded_before_the_sm_hog_runs},
 #endif
     {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},
     {"attention computes what the processor does", attention_computes_what_the_processor_does},
     {"schedules compute the reference", schedules_compute_the_reference},
     {"broken schedules are found", broken_schedules_are_found},
-    {"work is timed in company", work_is_timed_in_company},
+    {"work is timed in company", work_is_timed_beside_other_kernels},
     {"16 bits stay within their tolerance", sixteen_bits_stay_within_their_tolerance},
 };
 

@@ -111,7 +111,7 @@ static enum status fill_ones(void *user, const struct exec_buffer *buffer, struc
     (void)user;
     (void)diag;
     for (uint64_t i = 0; i < buffer->element_count; i++)
-        number_set(buffer->data, buffer->dtype, i, 1);
+        number_write_element(buffer->data, buffer->dtype, i, 1);
     return STATUS_OK;
 }
 
@@ -122,7 +122,7 @@ static enum status check_rows_of_o(void *user, const struct exec_buffer *buffer,
     if (strcmp(buffer->ir->bundle[buffer->binding->bundle].name, "o") != 0)
         return STATUS_OK;
     for (uint64_t i = 0; i < ROWS * HEAD; i++)
-        CHECK_CLOSE("o", number_get(buffer->data, buffer->dtype, i), i < HEAD ? 1 : 0, 0);
+        CHECK_CLOSE("o", number_read_element(buffer->data, buffer->dtype, i), i < HEAD ? 1 : 0, 0);
     ++*(uint32_t *)user;
     return STATUS_OK;
 }

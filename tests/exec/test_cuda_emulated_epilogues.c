@@ -100,7 +100,7 @@ static const struct {
     {"the last op", PRODUCT, PRODUCT_NO_EPILOGUE},
 };
 
-static void neighbours_are_joined_where_nothing_separates_them(void)
+static void adjacent_ops_are_joined_if_no_wait_separates_them(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
         char text[4096];
@@ -193,7 +193,8 @@ static void sums_and_norms_have_the_same_bits_as_apart(void)
     for (size_t i = 0; i < MOST; i++) {
         uint16_t *const to[] = {&a[i], &b[i], &weight[i], &bias[i]};
         for (size_t k = 0; k < ARRAY_LEN(to); k++)
-            number_set(to[k], DTYPE_BF16, 0, 1e-3 * (double)check_random_i64(&random, -3000, 3000));
+            number_write_element(to[k], DTYPE_BF16, 0,
+                                 1e-3 * (double)check_random_i64(&random, -3000, 3000));
     }
     for (size_t i = 0; i < 2 * ARRAY_LEN(cols); i++) {
         const int64_t n = cols[i / 2];
@@ -346,8 +347,8 @@ static void rotated_packs_have_the_same_bits_as_apart(void)
         };
         memcpy(r.pack.block_cols, turned[i].w, sizeof turned[i].w);
         for (int64_t k = 0; k < ROWS * cols; k++)
-            number_set(whole[0], dtype, (size_t)k,
-                       1e-3 * (double)check_random_i64(&random, -3000, 3000));
+            number_write_element(whole[0], dtype, (size_t)k,
+                                 1e-3 * (double)check_random_i64(&random, -3000, 3000));
         for (int way = 0; way < 2; way++) { /* apart, and in one kernel */
             char *next = (char *)block[way];
             memset(block[way], 0xff, sizeof block[way]);
@@ -519,7 +520,7 @@ static void steps_are_right_with_epilogues_and_without(void)
     }
 }
 
-static void what_the_library_cannot_has_kernels_of_its_own(void)
+static void epilogues_without_an_algorithm_run_as_kernels(void)
 {
     emulator_epilogues = 0;
     run_step(&steps[0], true, "gelu 0 of 4, column_sum 0 of 8, norms 0 of 9, rotations 0 of 0",
@@ -529,14 +530,14 @@ static void what_the_library_cannot_has_kernels_of_its_own(void)
 
 static const struct check_case cases[] = {
     {"neighbours are joined where nothing separates them",
-     neighbours_are_joined_where_nothing_separates_them},
+     adjacent_ops_are_joined_if_no_wait_separates_them},
     {"norms are joined to sums", norms_are_joined_to_sums},
     {"sums and norms have the same bits as apart", sums_and_norms_have_the_same_bits_as_apart},
     {"rotations are joined to packs", rotations_are_joined_to_packs},
     {"rotated packs have the same bits as apart", rotated_packs_have_the_same_bits_as_apart},
     {"steps are right with epilogues and without", steps_are_right_with_epilogues_and_without},
     {"what the library cannot has kernels of its own",
-     what_the_library_cannot_has_kernels_of_its_own},
+     epilogues_without_an_algorithm_run_as_kernels},
 };
 
 int main(int argc, char **argv)

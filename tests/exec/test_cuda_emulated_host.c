@@ -47,7 +47,7 @@ static bool system_has_large_pages(void)
     return file != NULL;
 }
 
-static void memory_of_the_host_is_there_in_large_pages(void)
+static void host_memory_has_large_pages(void)
 {
     static const struct {
         const char *label;
@@ -85,7 +85,7 @@ static void a_thread_that_has_waited_is_woken_in_time(void)
 }
 
 static const struct check_case cases[] = {
-    {"memory of the host is there in large pages", memory_of_the_host_is_there_in_large_pages},
+    {"memory of the host is there in large pages", host_memory_has_large_pages},
     {"a thread that has waited is woken in time", a_thread_that_has_waited_is_woken_in_time},
 };
 CHECK_MAIN("cuda emulated host", cases)

@@ -81,7 +81,7 @@ static int process(uint32_t rank, int port)
     emulator_devices = 4;
     if (!hand_load(&h, text))
         return 1;
-    h.options.back_to_back = true;
+    h.options.runs_back_to_back = true;
     h.options.measured_steps = 3;
     h.options.stall_limit_s = 60;
     h.io = (struct exec_io){.user = &fill_counts, .fill = fill_buffer};

@@ -34,16 +34,16 @@ static void products_of_16_bits_are_added_up_in_fp32(void)
         float y = 0, workspace = 0;
         struct diag diag = {0};
         for (int k = 0; k < K; k++)
-            number_set(b, DTYPE_BF16, (uint64_t)k, 1);
+            number_write_element(b, DTYPE_BF16, (uint64_t)k, 1);
         for (size_t i = 0; i < ARRAY_LEN(terms); i++)
-            number_set(a, DTYPE_BF16, (uint64_t)terms[i].at, terms[i].value);
+            number_write_element(a, DTYPE_BF16, (uint64_t)terms[i].at, terms[i].value);
         struct products *products = products_new(cublaslt_open(&diag), &diag);
         const struct product *product = products_plan(products, &shape, &diag);
         CU_ASSERT_PTR_NOT_NULL_FATAL(product);
         CHECK_INT("run",
                   product_run(products, product, 1, a, b, NULL, &y, &y, NULL, &workspace, NULL), 0);
         emulator_wait();
-        CHECK_CLOSE(dtype_name(dtypes[d]), number_get(&y, dtypes[d], 0), 1.0 / 512, 0);
+        CHECK_CLOSE(dtype_name(dtypes[d]), number_read_element(&y, dtypes[d], 0), 1.0 / 512, 0);
         products_free(products);
         diag_release(&diag);
     }
@@ -77,9 +77,9 @@ static void products_of_8_bits_have_scales(void)
     const float scale_a = 0.5f, scale_b = 3;
     struct diag diag = {0};
     for (int i = 0; i < M * K; i++)
-        number_set(a, DTYPE_E5M2, (uint64_t)i, i % 7 - 3);
+        number_write_element(a, DTYPE_E5M2, (uint64_t)i, i % 7 - 3);
     for (int i = 0; i < N * K; i++)
-        number_set(b, DTYPE_E4M3, (uint64_t)i, i % 5 - 1.5);
+        number_write_element(b, DTYPE_E4M3, (uint64_t)i, i % 5 - 1.5);
     struct products *products = products_new(cublaslt_open(&diag), &diag);
     const struct product *product = products_plan(products, &shape, &diag);
     CU_ASSERT_PTR_NOT_NULL_FATAL(product);
@@ -114,9 +114,9 @@ static void products_of_8_bits_have_scales_of_blocks(void)
     _Alignas(16) static float laid_a[M * ALONG], laid_b[N * ALONG];
     float workspace = 0;
     for (int i = 0; i < M * K; i++)
-        number_set(a, DTYPE_E4M3, (uint64_t)i, i % 7 - 3);
+        number_write_element(a, DTYPE_E4M3, (uint64_t)i, i % 7 - 3);
     for (int i = 0; i < N * K; i++)
-        number_set(b, DTYPE_E4M3, (uint64_t)i, i % 5 - 1.5);
+        number_write_element(b, DTYPE_E4M3, (uint64_t)i, i % 5 - 1.5);
     for (int i = 0; i < M * ALONG; i++)
         scale_a[i] = 1 + (float)i / 8;
     for (int i = 0; i < N * ALONG; i++)
@@ -170,7 +170,7 @@ static enum status fill_factors(void *user, const struct exec_buffer *buffer, st
     (void)user;
     (void)diag;
     for (uint64_t i = 0; i < buffer->element_count; i++)
-        number_set(buffer->data, buffer->dtype, i, element_of_factor(i));
+        number_write_element(buffer->data, buffer->dtype, i, element_of_factor(i));
     return STATUS_OK;
 }
 
@@ -185,7 +185,7 @@ static enum status check_product(void *user, const struct exec_buffer *buffer, s
         for (uint64_t k = 0; k < STEP_K; k++)
             sum += element_of_factor(i / STEP_N * STEP_K + k) *
                    element_of_factor(i % STEP_N * STEP_K + k);
-        CHECK_CLOSE("y", number_get(buffer->data, buffer->dtype, i), sum, 1e-6);
+        CHECK_CLOSE("y", number_read_element(buffer->data, buffer->dtype, i), sum, 1e-6);
     }
     ++*(uint32_t *)user;
     return STATUS_OK;

@@ -86,7 +86,7 @@ static void check_times(const char *label, const struct trace *trace)
         CHECK(label, message_s[0] == message_s[1]);
 }
 
-static void lost_records_are_no_times(void)
+static void ops_with_lost_records_have_no_time(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct hand h;
@@ -192,7 +192,7 @@ static enum status check_collected_buffer(void *user, const struct exec_buffer *
     return STATUS_OK;
 }
 
-static void what_cannot_be_read_back_is_no_result(void)
+static void failed_reads_of_results_fail_the_run(void)
 {
     enum { RANKS = 2 };
     char bound[2048];
@@ -226,7 +226,7 @@ static void refused_calls_are_named(void)
         struct hand h;
         if (hand_load(&h, text)) {
             h.options.records_trace = true;
-            h.options.hog_sms = 1;
+            h.options.hogged_sm_count = 1;
             emulator_fails = refusals[i].call;
             emulator_fails_after = refusals[i].after;
             CHECK_INT(refusals[i].call, hand_run(&h), refusals[i].status);
@@ -248,7 +248,7 @@ static void steps_are_measured_at_a_steady_clock(void)
         if (hand_load(&h, text)) {
             emulator_use_nvml();
             emulator_clock_asked = 0;
-            h.options.records_trace = h.options.back_to_back = true;
+            h.options.records_trace = h.options.runs_back_to_back = true;
             h.options.waits_for_steady_clock = settle;
             h.options.warmup_steps = 1;
             h.options.measured_steps = 2;
@@ -272,9 +272,9 @@ static void steps_are_measured_at_a_steady_clock(void)
 
 static const struct check_case cases[] = {
     {"steps are measured at a steady clock", steps_are_measured_at_a_steady_clock},
-    {"lost records are no times", lost_records_are_no_times},
+    {"lost records are no times", ops_with_lost_records_have_no_time},
     {"records of another run are forgotten", records_of_another_run_are_forgotten},
-    {"what cannot be read back is no result", what_cannot_be_read_back_is_no_result},
+    {"what cannot be read back is no result", failed_reads_of_results_fail_the_run},
     {"refused calls are named", refused_calls_are_named},
 };
 

@@ -239,13 +239,13 @@ static double difference(const struct buffer *got, const struct buffer *want)
 {
     double worst = 0, scale = 1e-6;
     for (uint64_t i = 0; i < want->operand.element_count; i++) {
-        double w = number_get(want->operand.data, (enum dtype)want->operand.dtype, i);
+        double w = number_read_element(want->operand.data, (enum dtype)want->operand.dtype, i);
         if (isfinite(w))
             scale = fmax(scale, fabs(w));
     }
     for (uint64_t i = 0; i < want->operand.element_count; i++) {
-        double w = number_get(want->operand.data, (enum dtype)want->operand.dtype, i);
-        double g = number_get(got->operand.data, (enum dtype)got->operand.dtype, i);
+        double w = number_read_element(want->operand.data, (enum dtype)want->operand.dtype, i);
+        double g = number_read_element(got->operand.data, (enum dtype)got->operand.dtype, i);
         double d = w == g ? 0 : fabs(g - w) / scale;
         worst = isnan(d) ? INFINITY : fmax(worst, d);
     }
@@ -266,7 +266,7 @@ static void fill_operand(const struct work *work, uint32_t read, const struct op
                  DTYPE_U8) /* codes, or scales: any four such bytes are a positive number */
             ((uint8_t *)o->data)[i] = (uint8_t)(read == 0 ? draw(0, 255) : 0x3c + draw(0, 2));
         else
-            number_set(o->data, (enum dtype)o->dtype, i, draw_value(work, read));
+            number_write_element(o->data, (enum dtype)o->dtype, i, draw_value(work, read));
     }
 }
 
@@ -315,7 +315,7 @@ struct row_lists {
 };
 
 /* Draws lists of at most `most` rows, perhaps of none. A row is sent and held up to twice and received at most once. */
-static void draw_lists(struct row_lists *l, int64_t most)
+static void draw_row_lists(struct row_lists *l, int64_t most)
 {
     for (int which = 0; which < MOVED_LIST_COUNT; which++) {
         int64_t count = 0;
@@ -439,7 +439,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
         place.expert_begins = dealing.begin;
     }
     if (most_rows(&work) >= 0) {
-        draw_lists(&lists, draw(0, 3) > 0 ? most_rows(&work) : 0);
+        draw_row_lists(&lists, draw(0, 3) > 0 ? most_rows(&work) : 0);
         cpu.call.needed_rows = &lists.rows;
         place.row_pairs = lists.pairs;
     }
@@ -523,7 +523,7 @@ static void a_frequent_token_is_summed_in_order(void)
     emulator_backwards = 0;
 }
 
-static void a_wrong_label_is_told(void)
+static void a_wrong_label_is_reported(void)
 {
     int32_t label[3] = {0, 4, 1}, fault = 0;
     float logits[3][4] = {{0}}, loss = 0, lse[3], term[64];
@@ -567,7 +567,7 @@ static const struct check_case cases[] = {
     {"every kind has a row", every_kind_has_a_row},
     {"kernels compute what the processor does", kernels_compute_what_the_processor_does},
     {"a frequent token is summed in order", a_frequent_token_is_summed_in_order},
-    {"a wrong label is told", a_wrong_label_is_told},
+    {"a wrong label is told", a_wrong_label_is_reported},
     {"softmax may go over its logits", softmax_may_go_over_its_logits},
 };
 CHECK_MAIN("cuda kernels", cases)

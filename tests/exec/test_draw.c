@@ -88,7 +88,7 @@ static bool run_init(struct run *run, size_t layout, uint64_t seed, int32_t *tok
                               .seq = 32,
                               .global_batch = 2,
                               .gpus_per_node = 2};
-    const struct training_options how = {.seed = seed, .zero_moments = true};
+    const struct training_options how = {.seed = seed, .starts_from_zero_moments = true};
     struct choices choices;
     *run = (struct run){0};
     enum status status = resolve_choices(&choices, &request, NULL, &run->diag);
@@ -125,7 +125,7 @@ static double loss_of(size_t layout, uint64_t seed, bool behind)
         const struct exec_options options = {.model = {1e-5, 1e4},
                                              .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1},
                                              .measured_steps = 2,
-                                             .back_to_back = behind,
+                                             .runs_back_to_back = behind,
                                              .stall_limit_s = 60};
         enum status status = training_run(&run.training, &options, &result, &run.diag);
         CHECK_INT(layouts[layout].label, status, STATUS_OK);
@@ -150,7 +150,7 @@ static void what_is_computed_does_not_depend_on_the_layout(void)
 /* What was seen of a run's parameters. wrong: elements of norms that are not 1, and of biases that are not 0, unless
  * the weights are flat. */
 struct seen {
-    bool flat; /* the weights were drawn with options.flat_weights */
+    bool flat; /* the weights were drawn with options.draws_flat_weights */
     uint32_t wrong;
     double squares
         [64]; /* by tensor: the sum of the squares of a matrix's elements, times its columns */
@@ -168,13 +168,15 @@ static void check_drawn_block(void *context, const struct bindings_block *b)
     const struct tensor *tensor = &block_check->buffer->ir->tensor[b->tensor];
     bool norm = reference_is_norm(tensor->name), bias = reference_is_bias(tensor->name);
     for (uint64_t i = 0; i < b->rows * b->cols; i++) {
-        double x = number_get(block_check->buffer->data, (enum dtype)block_check->buffer->dtype,
-                              b->buffer_offset + i);
+        double x =
+            number_read_element(block_check->buffer->data, (enum dtype)block_check->buffer->dtype,
+                                b->buffer_offset + i);
         block_check->seen->wrong +=
             !block_check->seen->flat && ((norm && x != 1) || (bias && x != 0));
         block_check->seen->squares[b->tensor % 64] +=
             x * x *
-            (block_check->seen->flat ? 1 / (TRAINING_FLAT * TRAINING_FLAT) : (double)tensor->cols);
+            (block_check->seen->flat ? 1 / (TRAINING_FLAT_DEVIATION * TRAINING_FLAT_DEVIATION)
+                                     : (double)tensor->cols);
         block_check->seen->count[b->tensor % 64]++;
     }
 }
@@ -220,7 +222,7 @@ static void weights_are_those_with_which_models_begin(void)
         const struct exec_options options = {
             .model = {1e-5, 1e4}, .adamw = {0, 0.9, 0.95, 1e-8, 0, 0, 1}, .stall_limit_s = 60};
         if (run_init(&run, i, 1, NULL)) {
-            run.training.options.flat_weights = seen.flat;
+            run.training.options.draws_flat_weights = seen.flat;
             CHECK_INT(layouts[i].label, exec_run(&run.ir, "run", &options, &io, &result, &run.diag),
                       STATUS_OK);
             CHECK_INT(layouts[i].label, seen.wrong, 0);

@@ -14,7 +14,7 @@ static void check_refused(const char *words, struct request request)
     diag_release(&diag);
 }
 
-static void what_cannot_be_is_refused(void)
+static void impossible_requests_are_refused(void)
 {
     const struct request tensor = {
         .model = &expert_base, .strategy = "megatron-sp", .ranks = 4, .tp = 2, .seq = 48};
@@ -139,7 +139,7 @@ static const struct check_case cases[] = {
     {"weighted activations compute the reference", weighted_activations_compute_the_reference},
     {"shared experts compute the reference beside any exchange",
      shared_experts_compute_the_reference_beside_any_exchange},
-    {"what cannot be is refused", what_cannot_be_is_refused},
+    {"what cannot be is refused", impossible_requests_are_refused},
 };
 
 CHECK_MAIN("experts", cases)

@@ -165,7 +165,7 @@ static const struct {
     {POINT_SUSTAINED, WORK_MATMUL, WORK_SHIFT},
 };
 
-static void work_is_timed_in_company(void)
+static void work_is_timed_beside_other_kernels(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(company); i++)
         for (int wrong = 0; wrong < 2; wrong++) {
@@ -422,7 +422,7 @@ static void operands_are_random_and_not_zero(void)
         double sum = 0, squares = 0, least = 2, most = 0;
         microbench_fill(data, dtypes[d], COUNT, 3);
         for (uint64_t i = 0; i < COUNT; i++) {
-            double value = number_get(data, dtypes[d], i);
+            double value = number_read_element(data, dtypes[d], i);
             sum += value;
             squares += value * value;
             least = value < least ? value : least;
@@ -450,7 +450,7 @@ static const struct check_case cases[] = {
     {"work on megabytes takes its time", work_on_megabytes_takes_its_time},
     {"the set holds every kind and its points are read back",
      the_set_holds_every_kind_and_its_points_are_read_back},
-    {"work is timed in company", work_is_timed_in_company},
+    {"work is timed in company", work_is_timed_beside_other_kernels},
     {"emulated links take their time", emulated_links_take_their_time},
     {"what cannot be timed is refused", what_cannot_be_timed_is_refused},
 };

@@ -37,8 +37,8 @@ static void numbers_round_to_nearest_even(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(roundings); i++) {
         double memory[2] = {0};
-        number_set(memory, roundings[i].dtype, 1, roundings[i].from);
-        double got = number_get(memory, roundings[i].dtype, 1);
+        number_write_element(memory, roundings[i].dtype, 1, roundings[i].from);
+        double got = number_read_element(memory, roundings[i].dtype, 1);
         if (isinf(roundings[i].to))
             CHECK(roundings[i].label, got == roundings[i].to);
         else
@@ -73,14 +73,15 @@ static void digits_are_those_of_rounding(void)
     for (size_t t = 0; t < ARRAY_LEN(types); t++) {
         double place[1], half = ldexp(1, -number_significand_bits(types[t]));
         double low = ldexp(1, number_min_exponent(types[t]));
-        number_set(place, types[t], 0, 1 + 1.01 * half);
-        CHECK(dtype_name(types[t]), number_get(place, types[t], 0) == 1 + 2 * half);
-        number_set(place, types[t], 0, 1 + 0.99 * half);
-        CHECK(dtype_name(types[t]), number_get(place, types[t], 0) == 1);
-        number_set(place, types[t], 0, low * (1 + 2 * half));
-        CHECK(dtype_name(types[t]), number_get(place, types[t], 0) == low * (1 + 2 * half));
-        number_set(place, types[t], 0, low * (0.5 + half));
-        CHECK(dtype_name(types[t]), number_get(place, types[t], 0) != low * (0.5 + half));
+        number_write_element(place, types[t], 0, 1 + 1.01 * half);
+        CHECK(dtype_name(types[t]), number_read_element(place, types[t], 0) == 1 + 2 * half);
+        number_write_element(place, types[t], 0, 1 + 0.99 * half);
+        CHECK(dtype_name(types[t]), number_read_element(place, types[t], 0) == 1);
+        number_write_element(place, types[t], 0, low * (1 + 2 * half));
+        CHECK(dtype_name(types[t]),
+              number_read_element(place, types[t], 0) == low * (1 + 2 * half));
+        number_write_element(place, types[t], 0, low * (0.5 + half));
+        CHECK(dtype_name(types[t]), number_read_element(place, types[t], 0) != low * (0.5 + half));
     }
     CHECK_INT("i32", number_significand_bits(DTYPE_I32), 0);
 }

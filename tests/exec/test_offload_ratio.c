@@ -42,7 +42,7 @@ static uint64_t bytes_copied_to_host(const struct choices *choices)
     return bytes;
 }
 
-static void what_leaves_comes_back(void)
+static void offloaded_elements_are_copied_back(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct profile profile;
@@ -113,7 +113,7 @@ static void bytes_follow_the_ratio(void)
 }
 
 static const struct check_case cases[] = {
-    {"what leaves comes back", what_leaves_comes_back},
+    {"what leaves comes back", offloaded_elements_are_copied_back},
     {"bytes follow the ratio", bytes_follow_the_ratio},
 };
 CHECK_MAIN("offload ratio", cases)

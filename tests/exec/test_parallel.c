@@ -92,7 +92,8 @@ static void states_init(struct adamw_operands *s)
         enum dtype dtype = k == 0 ? s->grad : k == 4 ? s->param : DTYPE_F32;
         s->data[k] = calloc(s->count, 8);
         for (size_t i = 0; i < s->count; i++)
-            number_set(s->data[k], dtype, i, k == 5 ? 100 : 0.01 * (double)((i * 7 + k) % 13));
+            number_write_element(s->data[k], dtype, i,
+                                 k == 5 ? 100 : 0.01 * (double)((i * 7 + k) % 13));
     }
 }
 
@@ -131,7 +132,8 @@ static void adamw_is_the_same_on_any_number_of_threads(void)
             CHECK("in parts", cpu_compute_call_threaded(&b, NULL, threads) == NULL);
             for (int k = 0; k < 6; k++)
                 CHECK("the same bits", memcmp(whole.data[k], parts.data[k], 8 * counts[n]) == 0);
-            CHECK("something was updated", number_get(parts.data[4], DTYPE_BF16, 0) != 0.04);
+            CHECK("something was updated",
+                  number_read_element(parts.data[4], DTYPE_BF16, 0) != 0.04);
             free(scratch);
             states_release(&whole);
             states_release(&parts);

@@ -226,10 +226,10 @@ static void products_multiply_numbers_by_their_scales(void)
                     const struct operand *x[2] = {qa.call.write, qb.call.write};
                     const int64_t element[2] = {(int64_t)i * K + l, (int64_t)j * K + l};
                     for (int k = 0; k < 2; k++)
-                        value[k] =
-                            number_get(x[k][0].data, (enum dtype)x[k][0].dtype,
-                                       (uint64_t)element[k]) *
-                            number_get(x[k][1].data, (enum dtype)x[k][1].dtype, (uint64_t)at[k]);
+                        value[k] = number_read_element(x[k][0].data, (enum dtype)x[k][0].dtype,
+                                                       (uint64_t)element[k]) *
+                                   number_read_element(x[k][1].data, (enum dtype)x[k][1].dtype,
+                                                       (uint64_t)at[k]);
                     sum += value[0] * value[1];
                     plain += (double)a[i * K + l] * b[j * K + l];
                 }

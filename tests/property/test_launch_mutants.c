@@ -64,7 +64,7 @@ static struct reading read_text(const char *name, const char *text, size_t size,
     return r;
 }
 
-static bool is_same(const struct reading *a, const struct reading *b)
+static bool readings_are_equal(const struct reading *a, const struct reading *b)
 {
     return a->status == b->status && strcmp(a->options.data, b->options.data) == 0 &&
            strcmp(a->remarks.data, b->remarks.data) == 0;
@@ -237,7 +237,7 @@ static void check_mutant(const struct file *file, const struct launch_tables *ta
     struct reading before = read_text(file->name, file->text.data, file->text.size, tables);
     struct reading lacks = read_text(file->name, without.data, without.size, tables);
     struct reading after = read_text(file->name, changed.data, changed.size, tables);
-    bool decides = lacks.status == STATUS_OK && !is_same(&before, &lacks);
+    bool decides = lacks.status == STATUS_OK && !readings_are_equal(&before, &lacks);
     bool remarks = after.status != STATUS_OK || is_named(&after.remarks, name.data);
     bool same = strcmp(before.options.data, after.options.data) == 0;
     text_printf(&label, "%s: %s is %s\n%s%s", file->name, name.data, change_names[setting_change],

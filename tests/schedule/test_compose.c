@@ -254,7 +254,7 @@ static void fewer_activations_take_less_memory(void)
 
 /* The computation of a layer (or chunk) waits for the copies to the host of the layer (or chunk) before the previous
  * one, so a buffer that is copied to the host is not live for longer when there are more layers. */
-static void copies_to_the_host_make_room(void)
+static void offloaded_buffers_are_reused(void)
 {
     static const struct {
         const char *strategy, *profile;
@@ -302,7 +302,7 @@ static void copies_to_the_host_make_room(void)
 
 /* A message that a stage receives proves that an earlier message of the stage has arrived, so that message's buffer is
  * free. So 96 micro-batches need hardly more memory (at most 10 %) than 16, which already fill the 4 stages. */
-static void messages_that_arrived_make_room(void)
+static void buffers_of_arrived_messages_are_reused(void)
 {
     static const int pipelines[] = {CHOICE_PIPELINE_1F1B, CHOICE_PIPELINE_INTERLEAVED,
                                     CHOICE_PIPELINE_ZB_1P, CHOICE_PIPELINE_ZB_V,
@@ -466,8 +466,8 @@ static const struct check_case cases[] = {
     {"all-to-alls move what Ulysses says", all_to_alls_move_what_ulysses_says},
     {"every second product or layer is repeated", every_second_product_or_layer_is_repeated},
     {"fewer kept activations take less memory", fewer_activations_take_less_memory},
-    {"copies to the host make room", copies_to_the_host_make_room},
-    {"messages that arrived make room", messages_that_arrived_make_room},
+    {"copies to the host make room", offloaded_buffers_are_reused},
+    {"messages that arrived make room", buffers_of_arrived_messages_are_reused},
     {"print, parse, print is the identity", print_parse_print_is_the_identity},
     {"a small schedule is as recorded", a_small_schedule_is_as_recorded},
     {"wrong requests say what would do", wrong_requests_say_what_would_do},

@@ -68,7 +68,7 @@ static void rings_pass_what_the_paper_counts(void)
 }
 
 /* 2D attention with one rank along an axis equals the strategy that has only the other axis, op for op. */
-static void corners_are_the_plain_strategies(void)
+static void attention_2d_on_one_axis_is_the_plain_strategy(void)
 {
     static const struct {
         const char *strategy;
@@ -102,7 +102,7 @@ static void corners_are_the_plain_strategies(void)
 }
 
 /* Selective Checkpoint++ recomputes projections and the exchange, but not attention and its ring. */
-static void what_the_core_made_is_not_made_again(void)
+static void attention_core_is_not_recomputed(void)
 {
     static const struct {
         const char *strategy, *profile;
@@ -276,9 +276,9 @@ static void wrong_rings_say_what_would_do(void)
 
 static const struct check_case cases[] = {
     {"a small ring is as recorded", a_small_ring_is_as_recorded},
-    {"corners are the plain strategies", corners_are_the_plain_strategies},
+    {"corners are the plain strategies", attention_2d_on_one_axis_is_the_plain_strategy},
     {"rings pass what the paper counts", rings_pass_what_the_paper_counts},
-    {"what the core made is not made again", what_the_core_made_is_not_made_again},
+    {"what the core made is not made again", attention_core_is_not_recomputed},
     {"an operator alone is a part of the step", an_operator_alone_is_a_part_of_the_step},
     {"exchanges alone are those of the operator", exchanges_alone_are_those_of_the_operator},
     {"wrong rings say what would do", wrong_rings_say_what_would_do},

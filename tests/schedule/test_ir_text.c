@@ -588,7 +588,7 @@ static const struct {
      "t.ir:7:6: error: unknown kind of work '\\x1b[31m'\n"},
 };
 
-static void the_first_fault_is_told_with_its_place(void)
+static void the_first_fault_is_reported_with_its_place(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct ir ir = {0};
@@ -601,7 +601,7 @@ static void the_first_fault_is_told_with_its_place(void)
     }
 }
 
-static void a_nul_is_told_with_its_place(void)
+static void a_nul_is_reported_with_its_place(void)
 {
     static const char text[] = "longhaul schedule 1\n# a\nmesh cp=\0002\n";
     struct ir ir = {0};
@@ -615,11 +615,11 @@ static void a_nul_is_told_with_its_place(void)
 
 static const struct check_case cases[] = {
     {"the example prints canonically", the_example_prints_canonically},
-    {"a NUL is told with its place", a_nul_is_told_with_its_place},
+    {"a NUL is told with its place", a_nul_is_reported_with_its_place},
     {"the example means what it says", the_example_means_what_it_says},
     {"equal schedules print the same", equal_schedules_print_the_same},
     {"what is printed reads back the same", what_is_printed_reads_back_the_same},
     {"files are saved and loaded", files_are_saved_and_loaded},
-    {"the first fault is told with its place", the_first_fault_is_told_with_its_place},
+    {"the first fault is told with its place", the_first_fault_is_reported_with_its_place},
 };
 CHECK_MAIN("ir_text", cases)

@@ -180,8 +180,9 @@ static void stages_come_to_their_ends(void)
 /* Returns the highest number of unit-chunk pairs whose saved activations a stage has at one time. */
 static uint32_t in_flight(const struct pipeline_sizes *s, uint32_t stage)
 {
-    enum action_kind last =
-        pipeline_of_choices(&s->choices)->splits_backward ? ACTION_WEIGHTS : ACTION_BACKWARD;
+    enum action_kind last = pipeline_of_choices(&s->choices)->splits_backward
+                                ? ACTION_WEIGHT_GRADIENTS
+                                : ACTION_BACKWARD;
     uint32_t now = 0, most = 0;
     for (uint32_t i = 0; i < s->list[stage].count; i++) {
         now += s->list[stage].action[i].kind == ACTION_FORWARD;

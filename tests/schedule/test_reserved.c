@@ -83,7 +83,7 @@ static void tensors_are_no_more_than_the_arena(void)
     fixture_release(&f);
 }
 
-static void one_rank_talks_to_nobody(void)
+static void one_rank_needs_no_nccl_memory(void)
 {
     struct fixture f;
     fixture_init(&f, "dgx-a100", 1, 1024);
@@ -94,7 +94,7 @@ static void one_rank_talks_to_nobody(void)
     fixture_release(&f);
 }
 
-static void a_device_that_is_too_small_is_told(void)
+static void a_too_small_device_is_reported(void)
 {
     struct fixture f;
     fixture_init(&f, "dgx-a100", 4, 1024);
@@ -110,7 +110,7 @@ static void a_device_that_is_too_small_is_told(void)
 
 /* Checks `tight` over device sizes from too small to ample: it means that the step fits, but would not if the device
  * had the fraction RESERVED_ERROR less memory. */
-static void tight_is_what_a_little_less_would_not_hold(void)
+static void a_tight_step_would_not_fit_slightly_less_memory(void)
 {
     struct fixture f;
     fixture_init(&f, "dgx-a100", 4, 1024);
@@ -251,9 +251,9 @@ static void every_constant_has_a_source(void)
 static const struct check_case cases[] = {
     {"parts add up", parts_add_up},
     {"tensors are no more than the arena", tensors_are_no_more_than_the_arena},
-    {"one rank talks to nobody", one_rank_talks_to_nobody},
-    {"a device that is too small is told", a_device_that_is_too_small_is_told},
-    {"tight is what a little less would not hold", tight_is_what_a_little_less_would_not_hold},
+    {"one rank talks to nobody", one_rank_needs_no_nccl_memory},
+    {"a device that is too small is told", a_too_small_device_is_reported},
+    {"tight is what a little less would not hold", a_tight_step_would_not_fit_slightly_less_memory},
     {"a second step finds other segments", a_second_step_finds_other_segments},
     {"late moments take the place of activations", late_moments_take_the_place_of_activations},
     {"whole parameters are a least peak", whole_parameters_are_a_least_peak},

@@ -148,7 +148,7 @@ static void stages_keep_less(void)
     diag_release(&diag);
 }
 
-static void what_stages_cannot_do_is_refused(void)
+static void impossible_upipe_requests_are_refused(void)
 {
     static const struct {
         uint32_t hp, tp;
@@ -176,6 +176,6 @@ static void what_stages_cannot_do_is_refused(void)
 static const struct check_case cases[] = {
     {"stages send what Ulysses sends", stages_send_what_ulysses_sends},
     {"stages keep less", stages_keep_less},
-    {"what stages cannot do is refused", what_stages_cannot_do_is_refused},
+    {"what stages cannot do is refused", impossible_upipe_requests_are_refused},
 };
 CHECK_MAIN("upipe", cases)

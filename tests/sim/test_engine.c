@@ -145,7 +145,7 @@ static void ahead_done(void *context, int64_t tag)
         a->ended_s = engine_now_s();
 }
 
-static void what_runs_ahead_knows_how_far(void)
+static void events_outside_the_engine_know_its_next_date(void)
 {
     fflush(stdout);
     pid_t child = fork();
@@ -170,6 +170,6 @@ static const struct check_case cases[] = {
     {"the module is loaded once", the_module_is_loaded_once},
     {"flows take what max-min says", flows_take_what_max_min_says},
     {"a fault of the library is words", a_fault_of_the_library_is_words},
-    {"what runs ahead knows how far", what_runs_ahead_knows_how_far},
+    {"what runs ahead knows how far", events_outside_the_engine_know_its_next_date},
 };
 CHECK_MAIN("sim/engine", cases)

@@ -46,7 +46,7 @@ static const struct {
      1.73205081},
 };
 
-static void meetings_wait_for_the_last(void)
+static void rendezvous_wait_for_the_last_rank(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text text = {0};
@@ -94,7 +94,7 @@ static void drawing_it_gives_the_same(void)
 
 static const struct check_case cases[] = {
     {"the expected maximum is that of tables", the_expected_maximum_is_that_of_tables},
-    {"meetings wait for the last", meetings_wait_for_the_last},
+    {"meetings wait for the last", rendezvous_wait_for_the_last_rank},
     {"drawing it gives the same", drawing_it_gives_the_same},
 };
 CHECK_MAIN("sim/jitter", cases)

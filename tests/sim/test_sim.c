@@ -93,7 +93,7 @@ static enum status run_text(const char *head, const char *roles, const char *ops
     return status;
 }
 
-static void what_cannot_end_says_why(void)
+static void deadlocks_are_explained(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct sim_result result = {0};
@@ -199,7 +199,7 @@ static void many_run_at_once(void)
 }
 
 static const struct check_case cases[] = {
-    {"what cannot end says why", what_cannot_end_says_why},
+    {"what cannot end says why", deadlocks_are_explained},
     {"a child that dies is one message", a_child_that_dies_is_one_message},
     {"same input, same bytes", same_input_same_bytes},
     {"loads name the busiest link", loads_name_the_busiest_link},

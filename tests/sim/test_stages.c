@@ -217,7 +217,7 @@ static void weights_put_off_fill_the_drain(void)
 
 /* With t_F = t_B = t_W and 2 P - 1 or more micro-batches, a stage of ZB-V works without a pause from its start to its
  * end; stage p starts, and ends, later than stage 0 by the time of p forwards of a chunk. */
-static void zb_v_pauses_nowhere(void)
+static void zb_v_has_no_bubble(void)
 {
     static const int64_t rows[][2] = {{2, 4}, {4, 7}, {4, 8}, {8, 16}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -270,7 +270,7 @@ static void subsequences_leave_the_bubble_of_as_many_units(void)
 }
 
 /* ZB-V over k subsequences of a micro-batch has no pauses either, from 2 P - 2 + k units on. */
-static void zb_v_over_subsequences_pauses_nowhere(void)
+static void zb_v_over_subsequences_has_no_bubble(void)
 {
     static const struct {
         int64_t pp, pieces, batches;
@@ -409,10 +409,10 @@ static void shared_subsequences_fill_the_pipeline(void)
 static const struct check_case cases[] = {
     {"equal units leave the bubble of the formulae", equal_units_leave_the_bubble_of_the_formulae},
     {"weights put off fill the drain", weights_put_off_fill_the_drain},
-    {"zb-v pauses nowhere", zb_v_pauses_nowhere},
+    {"zb-v pauses nowhere", zb_v_has_no_bubble},
     {"subsequences leave the bubble of as many units",
      subsequences_leave_the_bubble_of_as_many_units},
-    {"zb-v over subsequences pauses nowhere", zb_v_over_subsequences_pauses_nowhere},
+    {"zb-v over subsequences pauses nowhere", zb_v_over_subsequences_has_no_bubble},
     {"a host that awaits messages exposes them", a_host_that_awaits_messages_exposes_them},
     {"shared subsequences fill the pipeline", shared_subsequences_fill_the_pipeline},
     {"folded pipelines equal unfolded", folded_pipelines_equal_unfolded},

@@ -91,7 +91,7 @@ static void flops_are_those_of_each_rank(void)
     ir_release(&ir);
 }
 
-static void other_guards_tell_ranks_apart(void)
+static void unpaired_guards_distinguish_ranks(void)
 {
     static const char *const apart[] = {
         /* no op for the other ranks, which have nothing to do */
@@ -128,6 +128,6 @@ static void other_guards_tell_ranks_apart(void)
 static const struct check_case cases[] = {
     {"even ranks work as the last", even_ranks_work_as_the_last},
     {"flops are those of each rank", flops_are_those_of_each_rank},
-    {"other guards tell ranks apart", other_guards_tell_ranks_apart},
+    {"other guards tell ranks apart", unpaired_guards_distinguish_ranks},
 };
 CHECK_MAIN("even", cases)
