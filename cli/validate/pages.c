@@ -33,18 +33,28 @@ static void put_cell(struct text *out, const char *text)
 
 /* ---- blocks ---- */
 
-static const char block_end[] = "<!-- end -->\n";
+static const char block_begin[] = "<!-- generated: ", block_end[] = "<!-- end -->\n";
 
-/* Replaces the block `name` of a document, or adds it at the end. A block without an end mark reaches to the end of the
- * document. */
-static void set_block(struct text *document, const char *name, const struct text *content)
+/* Replaces the block `name` of the document of `path`, or adds it at the end. Refuses a block without an end mark, since
+ * it is not known which text after it was written by hand. */
+static enum status set_block(struct text *document, const char *path, const char *name,
+                             const struct text *content, struct diag *diag)
 {
     struct text head = {0}, whole = {0};
-    text_printf(&head, "<!-- generated: %s -->\n", name);
+    text_printf(&head, "%s%s -->\n", block_begin, name);
     const char *data = document->data == NULL ? "" : document->data;
     const char *begin = strstr(data, head.data);
     const char *end = begin == NULL ? NULL : strstr(begin, block_end);
     size_t before = begin == NULL ? document->size : (size_t)(begin - data);
+    const char *next = begin == NULL ? NULL : strstr(begin + head.size, block_begin);
+    if (begin != NULL && (end == NULL || (next != NULL && next < end))) {
+        enum status status =
+            diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                       "the block '%s' has no end; put the line '%.*s' after its last line", name,
+                       (int)(sizeof block_end - 2), block_end);
+        text_release(&head);
+        return status;
+    }
     text_append(&whole, data, before);
     if (begin == NULL && before > 0)
         text_putc(&whole, '\n');
@@ -56,6 +66,7 @@ static void set_block(struct text *document, const char *name, const struct text
     text_release(&head);
     text_release(document);
     *document = whole;
+    return STATUS_OK;
 }
 
 /* ---- figures ---- */
@@ -270,7 +281,7 @@ static enum status add_document(struct file_set *files, const char *folder, cons
     else
         text_printf(&document, "# %s\n", title);
     for (size_t i = 0; status == STATUS_OK && i < blocks; i++)
-        set_block(&document, block[i], &content[i]);
+        status = set_block(&document, path.data, block[i], &content[i], diag);
     if (status == STATUS_OK)
         status = file_set_add(files, path.data, document.data, document.size, diag);
     text_release(&path);

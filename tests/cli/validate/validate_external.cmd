@@ -77,3 +77,15 @@ cp "$T/rows/my model.json" $T/data/traces/published
 ln -s $S/models $T/data/models
 LONGHAUL_DATA=$T/data longhaul validate -o $T/both.csv | grep -E '^(rows|  all)'
 cut -d, -f1 $T/both.csv
+# a page keeps what people wrote: text between blocks stays, and a block without its end, after which it is not known what they wrote, is refused
+E=$S/traces/published/external.csv
+(head -1 $E; grep '^internevo-263,' $E) > $T/one.csv
+cp -r $S/traces/published/external-models $T
+mkdir $T/pages
+longhaul validate --data $T/one.csv --pages $T/pages > $T/out
+echo "written by hand" >> $T/pages/accuracy.md
+longhaul validate --data $T/one.csv --pages $T/pages > $T/out
+tail -1 $T/pages/accuracy.md
+sed -i '0,/<!-- end -->/{/<!-- end -->/d}' $T/pages/accuracy.md
+longhaul validate --data $T/one.csv --pages $T/pages > $T/out || echo "exit $?"
+tail -1 $T/pages/accuracy.md
