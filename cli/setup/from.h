@@ -8,8 +8,9 @@
  * out of *options. Adds their options to those of the command line, which override them. Prints to
  * standard error the options that were understood, as a line that can be pasted, and the settings
  * that were not. Does nothing if there is no such file. Refuses recipes in Python, and --from
- * together with a schedule file. search: the command searches the layout, as `plan` does; only the
- * model, the length, the batch, the machine and the number formats are taken from the files.
+ * together with a schedule file. search: the command searches the layout, as `plan` does; only
+ * options of the workload (workload[] in from.c) are taken from the files, and of these not the length if the longest
+ * sequence is searched.
  * refused: the options that the command refuses, which are not taken either; the list ends in
  * NULL. */
 enum status from_apply(struct options *options, bool search, const char *const *refused,

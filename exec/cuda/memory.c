@@ -119,7 +119,7 @@ static struct moved_rows moved_rows_of(const struct exec_run *run, uint32_t rank
                            which, 0);
 }
 
-/* Returns how many pairs the lists of all shapes have on a rank. */
+/* Returns how many pairs of an outer and an inner row (exec/moved_rows.h) all lists of a rank have, over all shapes. */
 static size_t row_pair_count(const struct exec_run *run, uint32_t rank)
 {
     size_t count = 0;

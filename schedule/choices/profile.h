@@ -117,7 +117,8 @@ struct profile {
     /* in a plain pipeline (pipeline_is_plain()), the host waits for every message before it posts the receive of the
      * next action */
     bool pipeline_messages_sync;
-    /* before each subsequence, the keys and values of the earlier ones are copied into a new tensor, as by torch.cat */
+    /* the forward of each subsequence but the first copies the keys and values of the earlier ones and its own into new
+     * tensors, as by torch.cat */
     bool prefix_keys_copied;
     /* gradients of the keys and values of earlier subsequences are summed in fp32 */
     bool prefix_grad_f32;
