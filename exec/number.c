@@ -223,9 +223,10 @@ void number_write_element(void *data, enum dtype dtype, uint64_t i, double value
 
 int number_significand_bits(enum dtype dtype)
 {
-    static const int digits[DTYPE_COUNT] = {[DTYPE_BF16] = 8, [DTYPE_F16] = 11, [DTYPE_F32] = 24,
-                                            [DTYPE_F64] = 53, [DTYPE_E4M3] = 4, [DTYPE_E5M2] = 3};
-    return digits[dtype];
+    static const int significand_digits[DTYPE_COUNT] = {
+        [DTYPE_BF16] = 8, [DTYPE_F16] = 11, [DTYPE_F32] = 24,
+        [DTYPE_F64] = 53, [DTYPE_E4M3] = 4, [DTYPE_E5M2] = 3};
+    return significand_digits[dtype];
 }
 
 int number_min_exponent(enum dtype dtype)

@@ -123,8 +123,8 @@ static int32_t *experts_of_copies(const struct transformer *t, const struct refe
     return expert;
 }
 
-static enum status run_batch(struct reference *r, const struct reference_batch *batch,
-                             bool gradients, double *loss, struct diag *diag)
+static enum status run_sequences_of_batch(struct reference *r, const struct reference_batch *batch,
+                                          bool gradients, double *loss, struct diag *diag)
 {
     if (check_batch(&r->transformer, batch, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
@@ -167,11 +167,11 @@ out:
 enum status reference_loss(struct reference *r, const struct reference_batch *batch, double *loss,
                            struct diag *diag)
 {
-    return run_batch(r, batch, false, loss, diag);
+    return run_sequences_of_batch(r, batch, false, loss, diag);
 }
 
 enum status reference_gradients(struct reference *r, const struct reference_batch *batch,
                                 double *loss, struct diag *diag)
 {
-    return run_batch(r, batch, true, loss, diag);
+    return run_sequences_of_batch(r, batch, true, loss, diag);
 }

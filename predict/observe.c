@@ -214,7 +214,7 @@ static enum status add_foreign_recording(struct observed *o, const struct predic
                           "is a recording of rank %u, but the schedule has only %u rank%s; give "
                           "the options of the run that was recorded",
                           rank, ranks, ranks == 1 ? "" : "s");
-    sim_trace(&p->ir, &p->sim, rank, rank + 1, false, &predicted);
+    sim_make_trace(&p->ir, &p->sim, rank, rank + 1, false, &predicted);
     enum status status = row_matches_find(&m, &predicted, trace, name, diag);
     if (status == STATUS_OK) {
         bool on_host = strncmp(trace->labels[trace->ops.stream[0]], "cpu.", 4) == 0;

@@ -41,7 +41,7 @@ static double *find_first_waiter_starts(const struct ir *ir, const struct sim_cl
     return first;
 }
 
-struct jitter_walk {
+struct jitter_state {
     const struct ir *ir;
     const struct sim_class *class;
     const double *start_s, *end_s;
@@ -50,7 +50,7 @@ struct jitter_walk {
 };
 
 /* Walks the ops begin .. end - 1 in list order, and adds the delays of their rendezvous. */
-static void add_rendezvous_delays(struct jitter_walk *w, uint32_t begin, uint32_t end)
+static void add_rendezvous_delays(struct jitter_state *w, uint32_t begin, uint32_t end)
 {
     const struct ir *ir = w->ir;
     for (uint32_t op = begin; op < end; op++) {
@@ -79,7 +79,7 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
         return 0;
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
     const double *start_s = sim_start_s(result, rank), *end_s = sim_end_s(result, rank);
-    struct jitter_walk w = {
+    struct jitter_state w = {
         ir, class, start_s, end_s, find_first_waiter_starts(ir, class, start_s), relative, 0, 0};
     const struct repeats *r = &ir->repeats;
     uint32_t done = class->op_begin, end = class->op_begin + class->op_count;

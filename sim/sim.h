@@ -32,7 +32,7 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
 
 /* Adds rows to *trace for ranks [rank_begin, rank_end): each op that did work, ordered by
  * (start, rank, op); with memory, also the live bytes by memory and category. */
-void sim_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank_begin,
-               uint32_t rank_end, bool memory, struct trace *trace);
+void sim_make_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank_begin,
+                    uint32_t rank_end, bool memory, struct trace *trace);
 
 #endif

@@ -22,8 +22,8 @@ static int compare_op_runs(const void *left, const void *right)
     return a->op < b->op ? -1 : a->op > b->op;
 }
 
-void sim_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank_begin,
-               uint32_t rank_end, bool memory, struct trace *trace)
+void sim_make_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank_begin,
+                    uint32_t rank_end, bool memory, struct trace *trace)
 {
     size_t count = 0, filled = 0;
     for (uint32_t r = rank_begin; r < rank_end; r++)

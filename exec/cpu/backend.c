@@ -175,20 +175,20 @@ static bool run_op(struct cpu_worker *worker, uint32_t op)
     struct exec_run *run = worker->run;
     uint32_t rank = worker->rank->rank;
     struct op_time *time = run_op_time(run, rank, op);
-    bool done = true;
+    bool has_passed = true;
     time->start_s = time->end_s = run_now_s() - run->epoch_s;
     if (assignment_op_works_on_rank(&run->assignment, rank, op)) {
         struct call call;
         run_fill_call(run, rank, op, &call);
         atomic_fetch_add(&run->running_op_count, 1);
-        done = (run->poison == NULL || poison_check_reads(run, &call)) &&
-               kernels[run->ir->op.kind[op]](worker, &call) &&
-               (run->poison == NULL || poison_check_and_record_writes(run, &call));
+        has_passed = (run->poison == NULL || poison_check_reads(run, &call)) &&
+                     kernels[run->ir->op.kind[op]](worker, &call) &&
+                     (run->poison == NULL || poison_check_and_record_writes(run, &call));
         atomic_fetch_sub(&run->running_op_count, 1);
         time->end_s = run_now_s() - run->epoch_s;
     }
     atomic_fetch_add(&run->ended_ops, 1);
-    return done;
+    return has_passed;
 }
 
 static void *worker_main(void *argument)
@@ -207,9 +207,9 @@ static void *worker_main(void *argument)
             break;
         worker->is_running_op = true;
         pthread_mutex_unlock(&rank->lock);
-        bool done = run_op(worker, op);
+        bool has_passed = run_op(worker, op);
         pthread_mutex_lock(&rank->lock);
-        if (!done)
+        if (!has_passed)
             break;
         worker->is_running_op = false;
         worker->ended_ops++;

@@ -429,7 +429,8 @@ static int cross_entropy_finish(const struct call *call, const struct cuda_launc
 
 /* ---- mixtures of experts ---- */
 
-static struct cuda_route route_of(const struct work *work, const struct cuda_launch_context *place)
+static struct cuda_route cuda_route_of(const struct work *work,
+                                       const struct cuda_launch_context *place)
 {
     return (struct cuda_route){
         .rows = work->route.rows,
@@ -444,14 +445,14 @@ static struct cuda_route route_of(const struct work *work, const struct cuda_lau
 
 static int route(const struct call *call, const struct cuda_launch_context *place)
 {
-    return cuda_route(call->write[0].data, call->read[0].data, route_of(call->work, place),
+    return cuda_route(call->write[0].data, call->read[0].data, cuda_route_of(call->work, place),
                       place->stream);
 }
 
 static int route_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     return cuda_route_backward(write_array(call, 0), call->read[0].data, call->read[1].data,
-                               route_of(call->work, place), place->stream);
+                               cuda_route_of(call->work, place), place->stream);
 }
 
 static int permute(const struct call *call, const struct cuda_launch_context *place)
@@ -494,8 +495,8 @@ static int permute_weights_backward(const struct call *call,
 
 /* ---- work that moves elements, and merges ---- */
 
-static struct cuda_pack pack_of(const struct work *work, const struct operand *whole,
-                                const struct operand *block, uint32_t blocks)
+static struct cuda_pack cuda_pack_of(const struct work *work, const struct operand *whole,
+                                     const struct operand *block, uint32_t blocks)
 {
     struct cuda_pack pack = {
         .whole = whole->data,
@@ -532,7 +533,7 @@ static int pack_blocks(const struct call *call, const struct cuda_launch_context
 {
     if (call->routed_rows != NULL)
         return reorder_expert_rows(call, place, false);
-    struct cuda_pack p = pack_of(call->work, &call->read[0], call->write, call->write_count);
+    struct cuda_pack p = cuda_pack_of(call->work, &call->read[0], call->write, call->write_count);
     return cuda_pack(&p, place->stream);
 }
 
@@ -540,7 +541,7 @@ static int unpack_blocks(const struct call *call, const struct cuda_launch_conte
 {
     if (call->routed_rows != NULL)
         return reorder_expert_rows(call, place, true);
-    struct cuda_pack p = pack_of(call->work, &call->write[0], call->read, call->read_count);
+    struct cuda_pack p = cuda_pack_of(call->work, &call->write[0], call->read, call->read_count);
     return cuda_unpack(&p, place->stream);
 }
 
@@ -561,8 +562,8 @@ static int head_reduce(const struct call *call, const struct cuda_launch_context
 }
 
 /* Returns the pairs of one of a call's lists. A call that is measured without a schedule has `room` pairs (i, i). */
-static struct cuda_row_pairs row_pairs_of(const struct cuda_launch_context *place,
-                                          enum moved_list which, int64_t room)
+static struct cuda_row_pairs cuda_row_pairs_of(const struct cuda_launch_context *place,
+                                               enum moved_list which, int64_t room)
 {
     return place->row_pairs != NULL ? place->row_pairs[which] : (struct cuda_row_pairs){NULL, room};
 }
@@ -588,11 +589,12 @@ static int take_rows(const struct call *call, const struct cuda_launch_context *
         arrived.x_rows = w->take_rows.arrived;
         arrived.to_outer = copy.zeroes_other_rows = false;
         int error =
-            cuda_take_rows(arrived, row_pairs_of(place, MOVED_RECEIVED, room), place->stream);
+            cuda_take_rows(arrived, cuda_row_pairs_of(place, MOVED_RECEIVED, room), place->stream);
         if (error != 0)
             return error;
     }
-    return cuda_take_rows(copy, row_pairs_of(place, moved_list_of_work(w), room), place->stream);
+    return cuda_take_rows(copy, cuda_row_pairs_of(place, moved_list_of_work(w), room),
+                          place->stream);
 }
 
 static int add_rows(const struct call *call, const struct cuda_launch_context *place)
@@ -603,11 +605,11 @@ static int add_rows(const struct call *call, const struct cuda_launch_context *p
     if (call->write[0].data != call->read[1].data)
         error = cuda_cast(write_array(call, 0), read_array(call, 1),
                           (int64_t)call->write[0].element_count, place->stream);
-    return error != 0
-               ? error
-               : cuda_add_rows(call->write[0].data, to, read_array(call, 0), rows,
-                               w->add_rows.parts, w->add_rows.width,
-                               row_pairs_of(place, moved_list_of_work(w), room), place->stream);
+    return error != 0 ? error
+                      : cuda_add_rows(call->write[0].data, to, read_array(call, 0), rows,
+                                      w->add_rows.parts, w->add_rows.width,
+                                      cuda_row_pairs_of(place, moved_list_of_work(w), room),
+                                      place->stream);
 }
 
 static int merge_rows(const struct call *call, const struct cuda_launch_context *place)
@@ -625,8 +627,8 @@ static int merge_rows(const struct call *call, const struct cuda_launch_context 
         .heads = w->merge_rows.heads,
         .dim = w->merge_rows.dim,
     };
-    return cuda_merge_rows(merged, row_pairs_of(place, moved_list_of_work(w), w->merge_rows.rows),
-                           place->stream);
+    return cuda_merge_rows(
+        merged, cuda_row_pairs_of(place, moved_list_of_work(w), w->merge_rows.rows), place->stream);
 }
 
 static int row_dot(const struct call *call, const struct cuda_launch_context *place)
@@ -644,7 +646,7 @@ static int merge_tiles(const struct call *call, const struct cuda_launch_context
                       place->stream);
 }
 
-static struct cuda_sinks sinks_of(const struct call *call, uint32_t o)
+static struct cuda_sinks cuda_sinks_of(const struct call *call, uint32_t o)
 {
     const struct work *w = call->work;
     return (struct cuda_sinks){
@@ -658,7 +660,8 @@ static struct cuda_sinks sinks_of(const struct call *call, uint32_t o)
 
 static int sink(const struct call *call, const struct cuda_launch_context *place)
 {
-    return cuda_sink(write_array(call, 0), call->write[1].data, sinks_of(call, 0), place->stream);
+    return cuda_sink(write_array(call, 0), call->write[1].data, cuda_sinks_of(call, 0),
+                     place->stream);
 }
 
 static size_t sink_term_bytes(const struct work *work)
@@ -676,7 +679,7 @@ static size_t sink_scratch_bytes(const struct work *work)
 static int sink_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    const struct cuda_sinks s = sinks_of(call, 1);
+    const struct cuda_sinks s = cuda_sinks_of(call, 1);
     const struct cuda_array own =
         array_from_index(write_array(call, 0), call->part_index * s.heads);
     const struct cuda_array terms = {place->scratch, CUDA_F32};

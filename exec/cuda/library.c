@@ -68,15 +68,15 @@ void *library_open_near(const char *name, const void *near)
 {
     static const char *const places[] = {".", "../../cuda_nvrtc/lib", "../../cu13/lib",
                                          "../../cu12/lib"};
-    Dl_info info;
+    Dl_info library_info;
     void *library = NULL;
-    if (dladdr(near, &info) == 0 || info.dli_fname == NULL)
+    if (dladdr(near, &library_info) == 0 || library_info.dli_fname == NULL)
         return NULL;
-    const char *slash = strrchr(info.dli_fname, '/');
-    int size = slash != NULL ? (int)(slash - info.dli_fname) : 0;
+    const char *slash = strrchr(library_info.dli_fname, '/');
+    int size = slash != NULL ? (int)(slash - library_info.dli_fname) : 0;
     for (size_t i = 0; i < ARRAY_LEN(places) && size > 0 && library == NULL; i++) {
         char folder[768];
-        snprintf(folder, sizeof folder, "%.*s/%s", size, info.dli_fname, places[i]);
+        snprintf(folder, sizeof folder, "%.*s/%s", size, library_info.dli_fname, places[i]);
         library = open_in_folder(folder, name);
     }
     return library;
@@ -182,11 +182,11 @@ static void open_compiler(const struct cudnn *dnn)
     struct diag words = {0};
     char name[32];
     const char *const names[] = {name};
-    const void *inside;
+    const void *address_in_library;
     snprintf(name, sizeof name, "libnvrtc.so.%d", (int)(dnn->cudnnGetCudartVersion() / 1000));
-    memcpy(&inside, &dnn->cudnnGetVersion, sizeof inside);
+    memcpy(&address_in_library, &dnn->cudnnGetVersion, sizeof address_in_library);
     pthread_mutex_lock(&lock);
-    if (!compiler.was_load_tried && library_open_near(name, inside) == NULL &&
+    if (!compiler.was_load_tried && library_open_near(name, address_in_library) == NULL &&
         library_open(names, 1, CUDA_LIBRARY_DIR, &words) == NULL)
         snprintf(compiler.load_error, sizeof compiler.load_error, "%.*s",
                  (int)strcspn(words.text, "\n"), words.text);

@@ -39,7 +39,7 @@ struct nccl_link *nccl_find_link(struct nccl_links *links, const struct work *wo
 
 struct nccl_link *nccl_find_barrier_link(struct nccl_links *links, uint32_t group)
 {
-    return find_link(links, group, 0, NCCL_BARRIERS);
+    return find_link(links, group, 0, NCCL_SHIFT_OF_BARRIERS);
 }
 
 static void add_link(struct nccl_links *l, struct nccl_link link)
@@ -62,7 +62,8 @@ void nccl_list_links(struct nccl_links *l, const struct exec_run *run)
         if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM && !barrier)
             continue;
         add_link(l, (struct nccl_link){(uint32_t)work_comm_group(work), channel_of(work),
-                                       barrier ? NCCL_BARRIERS : rank_shift_of(work), NULL, NULL});
+                                       barrier ? NCCL_SHIFT_OF_BARRIERS : rank_shift_of(work), NULL,
+                                       NULL});
     }
 }
 

@@ -14,12 +14,12 @@
  * the group. */
 struct nccl_link {
     uint32_t group, channel;
-    int64_t rank_shift; /* 0: for collectives; NCCL_BARRIERS: for barriers */
+    int64_t rank_shift; /* 0: for collectives; NCCL_SHIFT_OF_BARRIERS: for barriers */
     ncclComm_t comm;    /* NULL: not made yet */
     void *registration; /* of the rank's device memory; NULL: it is not registered */
 };
 
-#define NCCL_BARRIERS INT64_MAX
+#define NCCL_SHIFT_OF_BARRIERS INT64_MAX
 
 /* The communicators of this process. They are blocking: a call returns when it is done, and the calling thread makes
  * all launches, as CUPTI's records require. Only one thread at a time calls NCCL, apart from the watcher, which asks

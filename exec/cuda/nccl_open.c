@@ -244,9 +244,9 @@ static bool open_link(struct nccl_opening *o, struct nccl_link *link)
     nccl_leave_call(l);
     if (!nccl_succeeded(o, "ncclCommSplit", result) || atomic_load(&l->is_aborted))
         return false;
-    return link->rank_shift == 0               ? try_collectives(o, link)
-           : link->rank_shift == NCCL_BARRIERS ? try_barrier(o, link)
-                                               : exchange_messages(o, link);
+    return link->rank_shift == 0                        ? try_collectives(o, link)
+           : link->rank_shift == NCCL_SHIFT_OF_BARRIERS ? try_barrier(o, link)
+                                                        : exchange_messages(o, link);
 }
 
 /* Runs every op of this process's rank on the link once, at the addresses that it has in a step. All members run the
@@ -286,7 +286,8 @@ static bool register_memory(struct nccl_opening *o, struct nccl_link *link)
 {
 #ifdef HAVE_NCCL_REGISTRATION
     const struct cuda_rank *rank = &cuda_of_run(o->run)->rank_states[o->run->first_rank];
-    if (link->rank_shift == NCCL_BARRIERS) /* the number that barriers sum is not in this memory */
+    if (link->rank_shift ==
+        NCCL_SHIFT_OF_BARRIERS) /* the number that barriers sum is not in this memory */
         return true;
     if (!nccl_enter_call(o->links, link))
         return false;

@@ -22,10 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct layer_of_unit {   /* a layer of one unit: positions in the list */
-    uint32_t begin, end; /* of its forward */
-    uint32_t last_op;    /* the last op of its backward */
-    bool is_begun;       /* its backward has begun in the new list */
+struct layer_of_unit {       /* a layer of one unit: positions in the list */
+    uint32_t begin, end;     /* of its forward */
+    uint32_t last_op;        /* the last op of its backward */
+    bool backward_has_begun; /* its backward has begun in the new list */
 };
 
 struct discard_pass {
@@ -238,8 +238,8 @@ static void rewrite_backward(struct discard_pass *d, const struct op_list *in, u
 {
     struct ir *ir = d->ir;
     const uint32_t op = in->op[at], which = segment_of_op(ir, d->layer_count, op);
-    if (!d->part[which].is_begun) {
-        d->part[which].is_begun = true;
+    if (!d->part[which].backward_has_begun) {
+        d->part[which].backward_has_begun = true;
         repeat_functions(d, in, at);
     }
     for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {

@@ -31,8 +31,8 @@ struct segment {          /* the forward of one (unit, layer) */
     /* position in the list of the op that waits for earlier copies: the forward's first op or, if items are the outputs
      * of attention's core, the first op that writes one of them; IR_NONE: none */
     uint32_t begin;
-    uint32_t end;     /* position of the forward's last op */
-    op_id last_store; /* the last copy to the host; IR_NONE: none yet */
+    uint32_t end;        /* position of the forward's last op */
+    op_id last_store_op; /* the last copy to the host; IR_NONE: none yet */
     bool is_loaded;
 };
 
@@ -48,7 +48,7 @@ struct offload_pass {
     uint32_t item_count;
     uint32_t *item_of_buffer; /* 1 + row of `item` */
     /* the last copies to the host of the last two segments that were stored, the earlier one first; IR_NONE: none */
-    op_id last_stores[2];
+    op_id last_store_ops[2];
 };
 
 /* Adds a buffer as an item of a segment. The forwards of segments follow each other in the list, so the items of each
@@ -125,11 +125,11 @@ static void store_buffers(struct offload_pass *o, uint32_t which)
         item->host_buffer = ir_add_buffer_like(o->ir, item->buffer);
         o->ir->buffer.memory[item->host_buffer.i] =
             o->is_blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
-        segment->last_store =
+        segment->last_store_op =
             emit_item_copy(o, WORK_D2H, item->buffer, item->host_buffer, which, (op_id){IR_NONE});
     }
-    o->last_stores[0] = o->last_stores[1];
-    o->last_stores[1] = segment->last_store;
+    o->last_store_ops[0] = o->last_store_ops[1];
+    o->last_store_ops[1] = segment->last_store_op;
 }
 
 /* Emits the copies of a segment's items back to the device, after the end of op `after` (IR_NONE: at once). Does
@@ -137,7 +137,7 @@ static void store_buffers(struct offload_pass *o, uint32_t which)
 static void load_segment(struct offload_pass *o, uint32_t which, op_id after)
 {
     struct segment *segment = &o->segment[which];
-    if (segment->is_loaded || segment->last_store.i == IR_NONE)
+    if (segment->is_loaded || segment->last_store_op.i == IR_NONE)
         return;
     segment->is_loaded = true;
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
@@ -171,8 +171,8 @@ static void rewrite_list(struct offload_pass *o, const struct op_list *in)
         struct segment *segment = &o->segment[which];
         bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
         if (forward && i == segment->begin) {
-            if (!o->is_blocking && o->last_stores[0].i != IR_NONE)
-                emit_add_dependency(o->e, op, o->last_stores[0]);
+            if (!o->is_blocking && o->last_store_ops[0].i != IR_NONE)
+                emit_add_dependency(o->e, op, o->last_store_ops[0]);
             if (o->offloads_inputs)
                 store_buffers(o, which);
         }
@@ -207,13 +207,13 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list)
         .segment = heap_zalloc(segments, sizeof *o.segment),
         .item = heap_alloc(buffers, sizeof *o.item),
         .item_of_buffer = heap_zalloc(buffers, sizeof *o.item_of_buffer),
-        .last_stores = {{IR_NONE}, {IR_NONE}},
+        .last_store_ops = {{IR_NONE}, {IR_NONE}},
     };
     bool *kept = heap_zalloc(buffers, sizeof *kept);
     for (uint32_t i = 0; !inputs && i < e->kept_buffers.count; i++)
         kept[e->kept_buffers.buffer[i].i] = true;
     for (uint32_t i = 0; i < segments; i++)
-        o.segment[i].begin = o.segment[i].last_store.i = IR_NONE;
+        o.segment[i].begin = o.segment[i].last_store_op.i = IR_NONE;
     find_offloaded_tensors(&o, list, kept);
     rewrite_list(&o, list);
     free(kept);

@@ -345,7 +345,7 @@ static void begin_run(struct offload_by_ratio *r, uint32_t i)
         load_tensors_of_run(r, ahead);
 }
 
-static void append_op(struct offload_by_ratio *r, uint32_t op, bool backward)
+static void append_op_of_run(struct offload_by_ratio *r, uint32_t op, bool backward)
 {
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->stream.compute;
@@ -385,7 +385,7 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
         bool inside = next < r.run_count && r.run[next].begin <= i;
         if (inside && r.run[next].begin == i)
             begin_run(&r, next);
-        append_op(&r, list->op[i], inside && !r.run[next].forward);
+        append_op_of_run(&r, list->op[i], inside && !r.run[next].forward);
     }
     free(r.run);
     free(r.offloaded);

@@ -24,16 +24,17 @@ static struct planned_ring planned_ring_of(struct emit *e, const struct ring_sha
         z, mask.sequence, mask.window, pass, row_use_round_count(e->ir, mask.sequence, pass), 0};
 }
 
-static struct plan_capacity
-capacity_of_moved_rows(const struct emit *e, const struct planned_ring *p, enum plan_operand what)
+static struct plan_capacity capacity_of_moved_rows(const struct emit *e,
+                                                   const struct planned_ring *p,
+                                                   enum plan_operand operand_kind)
 {
-    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, what};
+    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, operand_kind};
     return row_use_capacity(e->ir, &use);
 }
 
 /* Rows that move together: `parts` tensors of `width` columns, one after the other in their buffers. */
 struct moved_operand {
-    enum plan_operand what;
+    enum plan_operand operand_kind;
     int64_t parts, width;
     enum dtype dtype;
 };
@@ -41,7 +42,7 @@ struct moved_operand {
 static struct view new_moved_tensor(struct emit *e, const struct moved_operand *m, const char *stem,
                                     int64_t rows)
 {
-    enum category category = m->what == PLAN_KEYS ? CATEGORY_KV : CATEGORY_ACTIVATION;
+    enum category category = m->operand_kind == PLAN_KEYS ? CATEGORY_KV : CATEGORY_ACTIVATION;
     return emit_tensor(e, stem, category, m->dtype, m->parts * rows, m->width);
 }
 
@@ -54,7 +55,7 @@ static void emit_take_rows(struct emit *e, const struct planned_ring *p,
     struct work work = {
         .kind = WORK_TAKE_ROWS,
         .take_rows = {rows, to, m->parts, m->width, how, p->sequence, p->window, p->round + 1,
-                      p->pass == PLAN_BACKWARD, m->what,
+                      p->pass == PLAN_BACKWARD, m->operand_kind,
                       (int64_t)arrived.count / (m->parts * m->width)},
     };
     emit_op(e, e->stream.compute, &work, (struct view[]){x, arrived}, arrived.count > 0 ? 2 : 1, &y,
@@ -65,13 +66,13 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
                                  const struct moved_operand *m, bool back, struct view x,
                                  const char *stem)
 {
-    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->what);
+    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->operand_kind);
     int64_t rows = back ? room.received_rows : room.sent_rows,
             to = back ? room.sent_rows : room.received_rows;
     struct work work = {
         .kind = WORK_EXCHANGE,
         .exchange = {e->group.outer_ring.group, rows, to, m->parts, m->width, back, p->sequence,
-                     p->window, p->round + 1, p->pass == PLAN_BACKWARD, m->what},
+                     p->window, p->round + 1, p->pass == PLAN_BACKWARD, m->operand_kind},
     };
     struct view y = emit_tensor(e, stem, CATEGORY_COMMUNICATION, m->dtype, m->parts * to, m->width);
     emit_op(e, back ? e->group.outer_ring.dkv_stream : e->group.outer_ring.kv_stream, &work, &x, 1,
@@ -84,7 +85,7 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
 static struct view send_rows(struct emit *e, const struct planned_ring *p,
                              const struct moved_operand *m, struct view own)
 {
-    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->what);
+    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->operand_kind);
     if (room.received_rows == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
@@ -100,10 +101,10 @@ static struct view gather_round_rows(struct emit *e, const struct planned_ring *
                                      const struct moved_operand *m, struct view own,
                                      struct view arrived, const char *stem)
 {
-    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
+    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->operand_kind};
     if (row_use_has_own_rows_only(e->ir, &use))
         return own;
-    const int64_t rows = capacity_of_moved_rows(e, p, m->what).packed_rows;
+    const int64_t rows = capacity_of_moved_rows(e, p, m->operand_kind).packed_rows;
     struct view y = new_moved_tensor(e, m, stem, rows);
     emit_take_rows(e, p, m, TAKE_GATHER, own, p->shape->rank_tokens, arrived, y, rows);
     return y;
@@ -111,10 +112,10 @@ static struct view gather_round_rows(struct emit *e, const struct planned_ring *
 
 /* Sends results of rows in packed order to the owners of the rows. Returns the results that arrive for this rank's own
  * rows; an empty view if none arrive on any rank. */
-static struct view return_results(struct emit *e, const struct planned_ring *p,
-                                  const struct moved_operand *m, struct view x)
+static struct view emit_return_results(struct emit *e, const struct planned_ring *p,
+                                       const struct moved_operand *m, struct view x)
 {
-    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->what);
+    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->operand_kind);
     if (room.received_rows == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
@@ -258,9 +259,9 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
         merge_returned_results(e, p, &sum, &returned);
         begin_round(e, &p, t);
         returned =
-            (struct returned_results){return_results(e, &p, &queries, block), view_none(), t};
+            (struct returned_results){emit_return_results(e, &p, &queries, block), view_none(), t};
         if (returned.block.count > 0)
-            returned.lse = return_results(e, &p, &statistics, lse);
+            returned.lse = emit_return_results(e, &p, &statistics, lse);
     }
     merge_returned_results(e, p, &sum, &returned);
     if (e->choices->dtype != DTYPE_F32)
@@ -283,9 +284,9 @@ static void add_gradients_to_sums(struct emit *e, const struct planned_ring *p,
                                   const struct moved_operand *m, struct view x, struct view *sum,
                                   bool held)
 {
-    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
+    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->operand_kind};
     if (sum->count == 0) {
-        const bool keys = m->what == PLAN_KEYS;
+        const bool keys = m->operand_kind == PLAN_KEYS;
         *sum = emit_tensor(e, keys ? "dkv_sum" : "dq_sum", keys ? CATEGORY_KV : CATEGORY_ACTIVATION,
                            DTYPE_F32, m->parts * p->shape->rank_tokens, m->width);
         if (held && row_use_has_own_rows_only(e->ir, &use)) {
@@ -298,7 +299,7 @@ static void add_gradients_to_sums(struct emit *e, const struct planned_ring *p,
         .kind = WORK_ADD_ROWS,
         .add_rows = {(int64_t)x.count / (m->parts * m->width), p->shape->rank_tokens, m->parts,
                      m->width, p->sequence, p->window, p->round + 1, p->pass == PLAN_BACKWARD,
-                     m->what, held},
+                     m->operand_kind, held},
     };
     emit_op(e, e->stream.compute, &work, (struct view[]){x, *sum}, 2, sum, 1);
 }
@@ -418,8 +419,8 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
         add_gradients_to_sums(e, &p, &keys, g.dkv, &dkv, true);
         add_returned_gradients(e, p, &returned, &dq, &dkv);
         begin_round(e, &p, t);
-        returned = (struct planned_gradients){return_results(e, &p, &queries, g.dq),
-                                              return_results(e, &p, &keys, g.dkv), t};
+        returned = (struct planned_gradients){emit_return_results(e, &p, &queries, g.dq),
+                                              emit_return_results(e, &p, &keys, g.dkv), t};
     }
     add_returned_gradients(e, p, &returned, &dq, &dkv);
     e->tags.step = IR_NONE16;

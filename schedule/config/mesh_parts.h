@@ -9,13 +9,13 @@
 /* The degree of parallelism to which a part of the mesh belongs. A part is an axis of the mesh, or several axes if a
  * run of neighbouring ranks ends inside the part (schedule/emit/process_groups.c). */
 enum mesh_part_kind {
-    ALONG_DP,
-    ALONG_PP,
-    ALONG_OUTER, /* the windows of a ring */
-    ALONG_INNER, /* the ranks of a window */
-    ALONG_HP,
-    ALONG_TP,
-    ALONG_TP_COPY, /* the ranks that hold the same key and value heads */
+    MESH_PART_DP,
+    MESH_PART_PP,
+    MESH_PART_OUTER, /* the windows of a ring */
+    MESH_PART_INNER, /* the ranks of a window */
+    MESH_PART_HP,
+    MESH_PART_TP,
+    MESH_PART_TP_COPY, /* the ranks that hold the same key and value heads */
     ALONG_COUNT
 };
 struct mesh_part {

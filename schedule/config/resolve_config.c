@@ -713,7 +713,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
     struct transformer share;
     struct request stage = *r, inside;
     if (resolve_stages(c, &stage, diag) != STATUS_OK ||
-        resolve_tensor(c, &stage, strategy, &inside, &share, diag) != STATUS_OK ||
+        resolve_tensor_ranks(c, &stage, strategy, &inside, &share, diag) != STATUS_OK ||
         resolve_degrees(c, &inside, strategy, note, diag) != STATUS_OK ||
         resolve_batch(c, r, diag) != STATUS_OK || resolve_documents(c, r, diag) != STATUS_OK ||
         resolve_layout(c, diag) != STATUS_OK || resolve_core_plan(c, r, diag) != STATUS_OK ||

@@ -491,9 +491,9 @@ static enum status refuse_tensor_ranks(const struct request *r, int64_t tp, stru
         (long long)m->heads, (long long)m->kv_heads, (long long)m->ffn, (long long)tp);
 }
 
-enum status resolve_tensor(struct choices *c, const struct request *r,
-                           const struct strategy *strategy, struct request *inside,
-                           struct transformer *share, struct diag *diag)
+enum status resolve_tensor_ranks(struct choices *c, const struct request *r,
+                                 const struct strategy *strategy, struct request *inside,
+                                 struct transformer *share, struct diag *diag)
 {
     int64_t tp = r->tp > 0 ? r->tp : strategy->fills_tp ? resolve_most_tensor_ranks(r, true) : 1;
     int64_t wanted =

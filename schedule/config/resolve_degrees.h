@@ -35,9 +35,9 @@ enum status resolve_check_rules(const struct rule *rule, size_t count, struct di
 /* Sets the degree of tensor parallelism, and checks it. Sets *share to the part of the model that a tensor rank has,
  * and *inside to the request of one tensor rank: with that model, and with the numbers of ranks and of GPUs in a node
  * divided by tp. With tp 1 *inside is the request, and *share is not set. */
-enum status resolve_tensor(struct choices *c, const struct request *r,
-                           const struct strategy *strategy, struct request *inside,
-                           struct transformer *share, struct diag *diag);
+enum status resolve_tensor_ranks(struct choices *c, const struct request *r,
+                                 const struct strategy *strategy, struct request *inside,
+                                 struct transformer *share, struct diag *diag);
 
 /* Returns the largest tp that the model allows, that divides the ranks which the given degrees leave, and that fits in
  * a node, so that its collectives stay there. tokens: tp must also divide the length of the sequence. */

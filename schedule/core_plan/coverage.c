@@ -59,35 +59,35 @@ static bool check_owners(const struct core_plan *plan, const struct core_sequenc
 {
     struct core_token_run *run = sorted_runs(s);
     int64_t *rows = heap_zalloc(plan->rank_count, sizeof *rows), next = 0;
-    bool right = true;
-    for (size_t i = 0; i < s->run_count && right; i++) {
+    bool is_correct = true;
+    for (size_t i = 0; i < s->run_count && is_correct; i++) {
         if (run[i].begin > next && next < s->tokens)
             break;
         if (run[i].begin < next)
-            right = report_plan_error(
+            is_correct = report_plan_error(
                 at, "token %" PRId64 " has two owners: ranks %" PRIu32 " and %" PRIu32,
                 run[i].begin, run[i - 1].owner, run[i].owner);
         rows[run[i].owner] += run[i].rows;
         next = run[i].begin + run[i].rows;
         if (next > s->tokens)
-            right = report_plan_error(
+            is_correct = report_plan_error(
                 at, "token %" PRId64 " has an owner, but the documents end at token %" PRId64,
                 s->tokens > run[i].begin ? s->tokens : run[i].begin, s->tokens);
     }
-    if (right && next < s->tokens)
-        right = report_plan_error(at, "token %" PRId64 " has no owner", next);
+    if (is_correct && next < s->tokens)
+        is_correct = report_plan_error(at, "token %" PRId64 " has no owner", next);
     if (s->tokens == 0)
-        right = report_plan_error(at, "it has no tokens");
-    for (uint32_t r = 0; right && r < plan->rank_count; r++)
+        is_correct = report_plan_error(at, "it has no tokens");
+    for (uint32_t r = 0; is_correct && r < plan->rank_count; r++)
         if (rows[r] * plan->rank_count != s->tokens)
-            right = report_plan_error(at,
-                                      "rank %" PRIu32 " owns %" PRId64 " tokens; each of %" PRIu32
-                                      " ranks owns as many, %g of %" PRId64,
-                                      r, rows[r], plan->rank_count,
-                                      (double)s->tokens / plan->rank_count, s->tokens);
+            is_correct = report_plan_error(
+                at,
+                "rank %" PRIu32 " owns %" PRId64 " tokens; each of %" PRIu32
+                " ranks owns as many, %g of %" PRId64,
+                r, rows[r], plan->rank_count, (double)s->tokens / plan->rank_count, s->tokens);
     free(rows);
     free(run);
-    return right;
+    return is_correct;
 }
 
 /* ---- tiles ---- */
@@ -188,13 +188,13 @@ static bool check_tiles(const struct core_sequence *s, const struct plan_mask *s
     struct core_tile *tile = heap_alloc(s->tile_count, sizeof *tile);
     const struct core_tile **open = heap_alloc(s->tile_count, sizeof(struct core_tile *));
     size_t edges, next = 0, count = 0, tiles = 0;
-    bool right = true;
+    bool is_correct = true;
     for (size_t i = 0; i < s->tile_count; i++)
         if (s->tile[i].is_backward_tile == at->backward)
             tile[tiles++] = s->tile[i];
     qsort(tile, tiles, sizeof *tile, compare_queries);
     int64_t *edge = query_edges_of(tile, tiles, s->tokens, &edges);
-    for (size_t e = 0; e + 1 < edges && right; e++) {
+    for (size_t e = 0; e + 1 < edges && is_correct; e++) {
         size_t kept = 0;
         for (size_t i = 0; i < count; i++)
             if (open[i]->first_query + open[i]->query_count > edge[e])
@@ -202,12 +202,12 @@ static bool check_tiles(const struct core_sequence *s, const struct plan_mask *s
         for (count = kept; next < tiles && tile[next].first_query == edge[e]; next++)
             open[count++] = &tile[next];
         qsort((void *)open, count, sizeof(struct core_tile *), compare_keys);
-        right = check_query_strip(s, sight, edge[e], edge[e + 1], open, count, at);
+        is_correct = check_query_strip(s, sight, edge[e], edge[e + 1], open, count, at);
     }
     free(edge);
     free((void *)open);
     free(tile);
-    return right;
+    return is_correct;
 }
 
 static bool check_bounds(const struct core_sequence *s, const struct fault_place *at)

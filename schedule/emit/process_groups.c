@@ -129,7 +129,7 @@ static void add_axes(struct emit *e, struct mesh_axes *axes, uint32_t stages,
     uint32_t below = c->ranks / stages / c->tp;
     uint32_t copies = (uint32_t)tensor_kv_copies(e->whole_model, c->tp);
     for (uint32_t i = 0; i < parts; i++) {
-        if (part[i].kind == ALONG_PP && stages > 1) { /* each stage has weights of its own */
+        if (part[i].kind == MESH_PART_PP && stages > 1) { /* each stage has weights of its own */
             add_axis(ir, axes, &part[i], "", part[i].size);
             continue;
         }
@@ -138,9 +138,9 @@ static void add_axes(struct emit *e, struct mesh_axes *axes, uint32_t stages,
     }
     assert(below == 1);
     if (c->tp > copies)
-        add_axis(ir, axes, &(struct mesh_part){"tp", 0, ALONG_TP, 0}, "", c->tp / copies);
+        add_axis(ir, axes, &(struct mesh_part){"tp", 0, MESH_PART_TP, 0}, "", c->tp / copies);
     if (copies > 1)
-        add_axis(ir, axes, &(struct mesh_part){"tp_copy", 0, ALONG_TP_COPY, 0}, "", copies);
+        add_axis(ir, axes, &(struct mesh_part){"tp_copy", 0, MESH_PART_TP_COPY, 0}, "", copies);
 }
 
 /* Makes the two groups of ranks for a set of weights. shard_group: the ranks along the axes `cut`, which share one
@@ -172,17 +172,17 @@ void emit_mesh(struct emit *e)
     add_axes(e, &axes, stages, &runs);
     uint32_t sharded = runs.axes[0], ep = runs.axes[1];
     bool two = c->ring_window > 1 && c->ring_window < c->cp;
-    uint32_t hp = axes_along(&axes, ALONG_HP), copy = axes_along(&axes, ALONG_TP_COPY);
-    uint32_t tp = axes_along(&axes, ALONG_TP) | copy;
+    uint32_t hp = axes_along(&axes, MESH_PART_HP), copy = axes_along(&axes, MESH_PART_TP_COPY);
+    uint32_t tp = axes_along(&axes, MESH_PART_TP) | copy;
     ep |= c->ep > 1 ? tp : 0;
     uint32_t all = ((1u << axes.count) - 1) & ~tp;
     if (stages > 1)
-        all &= ~axes_along(&axes, ALONG_PP);
+        all &= ~axes_along(&axes, MESH_PART_PP);
     e->group.loss_axes =
-        all | (pipeline_of_choices(c)->is_multiplexed ? axes_along(&axes, ALONG_PP) : 0);
-    e->group.pp = add_group(ir, "pp", &axes, axes_along(&axes, ALONG_PP));
+        all | (pipeline_of_choices(c)->is_multiplexed ? axes_along(&axes, MESH_PART_PP) : 0);
+    e->group.pp = add_group(ir, "pp", &axes, axes_along(&axes, MESH_PART_PP));
     e->group.hp = add_group(ir, "hp", &axes, hp);
-    uint32_t outer = axes_along(&axes, ALONG_OUTER), inner = axes_along(&axes, ALONG_INNER);
+    uint32_t outer = axes_along(&axes, MESH_PART_OUTER), inner = axes_along(&axes, MESH_PART_INNER);
     if (c->ring_ranks_per_node > 0) /* says in which order ranks hold tokens */
         add_group(ir, "cp", &axes, outer | inner);
     e->group.outer_ring = (struct ring){.size = c->cp / c->ring_window};
@@ -207,8 +207,9 @@ void emit_mesh(struct emit *e)
                                              "expert_replica");
     e->group.all_gradients = IR_NONE16;
     if (weights_clip_gradients(c))
-        e->group.all_gradients = add_group(
-            ir, "norm", &plain, sharded | ep | tp | (stages > 1 ? axes_along(&axes, ALONG_PP) : 0));
+        e->group.all_gradients =
+            add_group(ir, "norm", &plain,
+                      sharded | ep | tp | (stages > 1 ? axes_along(&axes, MESH_PART_PP) : 0));
     e->group.core_positions = c->hp == 1          ? c->row_ranks > 1 ? e->tensor.group : IR_NONE16
                               : c->row_ranks == 1 ? e->group.hp
                                                   : add_group(ir, "hp_tp", &plain, hp | tp);

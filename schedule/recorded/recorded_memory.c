@@ -25,8 +25,8 @@ void recorded_memory_open(struct recorded_maker *m)
     const uint32_t count = m->recording->storage_count;
     struct storage_start *start = heap_alloc((size_t)count + 1, sizeof *start);
     m->buffer = heap_alloc((size_t)count + 1, sizeof *m->buffer);
-    m->first_writer = ir_new_empty_ids((size_t)count + 1);
-    m->last_user = ir_new_empty_ids((size_t)count + 1);
+    m->first_writer_of_storage = ir_new_empty_ids((size_t)count + 1);
+    m->last_user_of_storage = ir_new_empty_ids((size_t)count + 1);
     m->storages_by_first_event = heap_alloc((size_t)count + 1, sizeof *m->storages_by_first_event);
     m->ops_before = heap_zalloc((size_t)m->recording->event_count + 1, sizeof *m->ops_before);
     for (uint32_t i = 0; i < count; i++) {
@@ -42,8 +42,8 @@ void recorded_memory_open(struct recorded_maker *m)
 void recorded_memory_close(struct recorded_maker *m)
 {
     free(m->buffer);
-    free(m->first_writer);
-    free(m->last_user);
+    free(m->first_writer_of_storage);
+    free(m->last_user_of_storage);
     free(m->storages_by_first_event);
     free(m->ops_before);
 }
@@ -116,7 +116,7 @@ void recorded_set_first_writer(struct recorded_maker *m,
                                const struct recorded_first_writes *first_writes, uint32_t op)
 {
     for (uint8_t i = 0; i < first_writes->count; i++)
-        m->first_writer[first_writes->storage[i]] = op;
+        m->first_writer_of_storage[first_writes->storage[i]] = op;
 }
 
 /* Adds an op without cost that writes the storages of the list first, and empties the list. */
@@ -155,7 +155,7 @@ static void touch_storages(struct recorded_maker *m, uint32_t begin, uint32_t co
 {
     for (uint32_t i = begin; i < begin + count; i++)
         if (m->recording->tensor[i].storage >= 0)
-            m->last_user[m->recording->tensor[i].storage] = op;
+            m->last_user_of_storage[m->recording->tensor[i].storage] = op;
 }
 
 void recorded_set_last_user(struct recorded_maker *m, uint32_t number, uint32_t op)
@@ -173,14 +173,15 @@ void recorded_set_free_sets(struct recorded_maker *m)
             continue;
         const uint32_t ops = s->last_event < 0 ? m->ir->op.count : m->ops_before[s->last_event];
         uint32_t last = ops > 0 ? ops - 1 : 0;
-        if (last < m->first_writer[i])
-            last = m->first_writer[i];
-        op_id free_after[3] = {{m->first_writer[i]}};
+        if (last < m->first_writer_of_storage[i])
+            last = m->first_writer_of_storage[i];
+        op_id free_after[3] = {{m->first_writer_of_storage[i]}};
         uint16_t count = 1;
-        if (m->last_user[i] != IR_NONE && m->last_user[i] > m->first_writer[i] &&
-            m->last_user[i] < last)
-            free_after[count++] = (op_id){m->last_user[i]};
-        if (last > m->first_writer[i])
+        if (m->last_user_of_storage[i] != IR_NONE &&
+            m->last_user_of_storage[i] > m->first_writer_of_storage[i] &&
+            m->last_user_of_storage[i] < last)
+            free_after[count++] = (op_id){m->last_user_of_storage[i]};
+        if (last > m->first_writer_of_storage[i])
             free_after[count++] = (op_id){last};
         ir_set_free_set(m->ir, m->buffer[i], free_after, count);
     }

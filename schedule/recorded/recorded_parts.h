@@ -22,9 +22,11 @@ struct recorded_maker {
     struct recorded_streams *streams; /* recorded_streams.h */
 
     /* ---- memory (recorded_memory.c) ---- */
-    buffer_id *buffer;      /* [storages] IR_NONE: the storage has no buffer yet, or no bytes */
-    uint32_t *first_writer; /* [storages] the op that writes it first; IR_NONE: none yet */
-    uint32_t *last_user;    /* [storages] the last op of the events that name it; IR_NONE: none */
+    buffer_id *buffer; /* [storages] IR_NONE: the storage has no buffer yet, or no bytes */
+    /* [storages] the op that writes it first; IR_NONE: none yet */
+    uint32_t *first_writer_of_storage;
+    /* [storages] the last op of the events that name it; IR_NONE: none */
+    uint32_t *last_user_of_storage;
     uint32_t *storages_by_first_event; /* [storages] storages in the order of their first events */
     /* rows of storages_by_first_event whose storages have been written */
     uint32_t written_storages;

@@ -18,7 +18,7 @@ struct program_stream *recorded_find_stream(struct recorded_maker *m, int64_t ha
     s->row = heap_grow(s->row, &s->capacity, (size_t)s->count + 1, sizeof *s->row);
     struct program_stream *row = &s->row[s->count++];
     *row = (struct program_stream){
-        .handle = handle, .group_of_queue = queue_of, .order_of_use = number};
+        .handle = handle, .group_of_queue = queue_of, .streams_used_before = number};
     memset(row->stream, 0xff, sizeof row->stream);
     return row;
 }
@@ -40,7 +40,7 @@ int16_t recorded_schedule_stream(struct recorded_maker *m, struct program_stream
     else if (row->handle == 0)
         snprintf(name, sizeof name, "%s", what);
     else
-        snprintf(name, sizeof name, "%s.%" PRIu32, what, row->order_of_use);
+        snprintf(name, sizeof name, "%s.%" PRIu32, what, row->streams_used_before);
     row->stream[class] = ir_add_stream(m->ir, name, class);
     return row->stream[class];
 }

@@ -18,8 +18,8 @@ struct program_stream {
     /* for a stream, the program's number of it; for a queue of collectives, 0; for a queue of messages, rank * QUEUES +
      * enum message_queue_kind, where `rank` is the other rank, or 0 for QUEUE_BATCHES */
     int64_t handle;
-    uint32_t group_of_queue; /* for a queue, its group; UINT32_MAX: it is a stream */
-    uint32_t order_of_use;   /* of a stream: how many streams the program used before it */
+    uint32_t group_of_queue;      /* for a queue, its group; UINT32_MAX: it is a stream */
+    uint32_t streams_used_before; /* of a stream: how many streams the program used before it */
     int16_t stream[RECORDED_STREAM_CLASSES]; /* its streams of the schedule; -1: none yet */
     struct recorded_clock clock;
     /* 1 + the number of the batch with the queue's last message; 0: that message was in no batch */

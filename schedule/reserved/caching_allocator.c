@@ -151,7 +151,7 @@ void caching_release(struct caching_allocator *a)
 
 /* ---- segments and blocks ---- */
 
-static int pool_of(enum caching_stream stream, uint64_t rounded)
+static int pool_of_request(enum caching_stream stream, uint64_t rounded)
 {
     return 2 * (int)stream + (rounded > SMALL_SIZE);
 }
@@ -196,7 +196,8 @@ static uint32_t add_block(struct caching_allocator *a, int pool, uint64_t addres
 }
 
 /* Adds a block of `bytes` new bytes, at the next unused address of its pool, and returns its row. */
-static uint32_t new_block(struct caching_allocator *a, int pool, uint64_t bytes, uint32_t before)
+static uint32_t add_new_block(struct caching_allocator *a, int pool, uint64_t bytes,
+                              uint32_t before)
 {
     uint64_t address = a->next_address[pool];
     a->next_address[pool] += bytes;
@@ -209,7 +210,7 @@ static uint32_t new_segment(struct caching_allocator *a, int pool, uint64_t roun
     if (would_exceed_limit(a, size))
         release_unused_segments(a);
     add_reserved(a, size);
-    return new_block(a, pool, size, NO_ROW);
+    return add_new_block(a, pool, size, NO_ROW);
 }
 
 static uint64_t page_bytes_of(int pool)
@@ -284,7 +285,7 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
             a->next_address[pool] += bytes;
             return last;
         }
-        uint32_t row = new_block(a, pool, bytes, last);
+        uint32_t row = add_new_block(a, pool, bytes, last);
         a->end_block[pool] = row + 1;
         return row;
     }
@@ -306,7 +307,7 @@ uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
 uint32_t caching_alloc_on(struct caching_allocator *a, enum caching_stream stream, uint64_t bytes)
 {
     uint64_t rounded = caching_rounded_bytes(bytes);
-    int pool = pool_of(stream, rounded);
+    int pool = pool_of_request(stream, rounded);
     uint32_t row = take_smallest_free_block(a, pool, rounded);
     if (row == NO_ROW)
         row = a->is_expandable ? grow_segment(a, pool, rounded) : new_segment(a, pool, rounded);

@@ -100,7 +100,7 @@ static uint32_t run_of_same_kind_before(const struct shard *s, uint32_t r, uint3
 }
 
 /* True if the run after r is of another bundle of the same layers. */
-static bool layer_continues(const struct shard *s, uint32_t r)
+static bool next_run_is_of_same_layers(const struct shard *s, uint32_t r)
 {
     const uint32_t a = s->run[r].bundle, b = s->run[r + 1].bundle;
     return a != b && are_of_same_layers(s, a, b);
@@ -111,7 +111,7 @@ static bool layer_continues(const struct shard *s, uint32_t r)
 static uint32_t last_run_of_layer_after(const struct shard *s, uint32_t r, uint32_t count)
 {
     for (; r + 1 < s->run_count; r++)
-        if (!layer_continues(s, r) && count-- == 0)
+        if (!next_run_is_of_same_layers(s, r) && count-- == 0)
             break;
     return r;
 }

@@ -47,7 +47,7 @@ static void numbers_round_to_nearest_even(void)
 }
 
 /* Every 16-bit pattern that is a number is unchanged by a conversion to f32 and back. */
-static void all_halves_come_back(void)
+static void all_16_bit_numbers_convert_back(void)
 {
     static const enum dtype types[] = {DTYPE_BF16, DTYPE_F16};
     for (size_t t = 0; t < ARRAY_LEN(types); t++) {
@@ -88,7 +88,7 @@ static void digits_are_those_of_rounding(void)
 
 static const struct check_case cases[] = {
     {"numbers round to nearest even", numbers_round_to_nearest_even},
-    {"all halves come back", all_halves_come_back},
+    {"all halves come back", all_16_bit_numbers_convert_back},
     {"digits are those of rounding", digits_are_those_of_rounding},
 };
 CHECK_MAIN("number", cases)

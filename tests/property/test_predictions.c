@@ -127,7 +127,7 @@ static void memory_returns_to_its_start(void)
         if (world_make(&w, &random) && simulate(&w, false, &result)) {
             struct trace trace = {0};
             double last[LABELS][LABELS] = {{0}}, after = 0, persistent = 0;
-            sim_trace(&w.ir, &result, 0, 1, true, &trace);
+            sim_make_trace(&w.ir, &result, 0, 1, true, &trace);
             CHECK(w.label, trace.label_count <= LABELS && trace.memory.count > 0);
             for (size_t row = 0; row < trace.memory.count; row++)
                 last[trace.memory.memory[row]][trace.memory.category[row]] =

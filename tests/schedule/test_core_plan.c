@@ -15,7 +15,7 @@
 #define THREE "0,document,0,8,,,,\n0,document,8,4,,,,\n0,document,12,4,,,,\n"
 #define HALVES "0,own,0,8,,,0,\n0,own,8,8,,,1,\n"
 
-static bool parsed(struct core_plan *plan, const char *text)
+static bool parse_right_plan(struct core_plan *plan, const char *text)
 {
     struct diag diag = {0};
     bool ok = core_plan_parse(plan, "t", text, strlen(text), &diag) == STATUS_OK;
@@ -82,7 +82,7 @@ static void loads_by_hand(void)
         struct core_plan plan = {0};
         struct diag diag = {0};
         struct coverage_load load[4];
-        if (parsed(&plan, rows[i].text) &&
+        if (parse_right_plan(&plan, rows[i].text) &&
             CHECK_INT(rows[i].label, core_plan_check(&plan, "t", &diag), STATUS_OK)) {
             coverage_find_loads(&plan, 0, load);
             for (uint32_t r = 0; r < rows[i].ranks; r++) {
@@ -154,7 +154,7 @@ static void faults_have_counterexamples(void)
         struct diag diag = {0};
         struct text want = {0};
         text_printf(&want, "t: error: coverage: sequence 0: %s\n", rows[i].message);
-        if (parsed(&plan, rows[i].text)) {
+        if (parse_right_plan(&plan, rows[i].text)) {
             CHECK_INT(rows[i].message, core_plan_check(&plan, "t", &diag), STATUS_NO);
             CHECK_TEXT(rows[i].message, diag.text, want.data);
         }
@@ -427,7 +427,7 @@ static void plans_and_mutants(void)
         struct core_plan plan = {0};
         struct diag diag = {0};
         random_plan(&text, &random);
-        if (parsed(&plan, text.data)) {
+        if (parse_right_plan(&plan, text.data)) {
             core_plan_print(&again, &plan);
             CHECK_TEXT("printed", again.data, text.data);
             CHECK_INT(text.data, core_plan_check(&plan, "t", &diag), STATUS_OK);

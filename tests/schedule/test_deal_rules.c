@@ -167,7 +167,7 @@ static void tiles_cover_every_pair(void)
         CHECK(rules[i].rule, rules[i].most == 0 || compared[i] > 0);
 }
 
-static void rules_that_are_none(void)
+static void unknown_rules_are_refused(void)
 {
     static const struct {
         const char *text, *message;
@@ -199,6 +199,6 @@ static const struct check_case cases[] = {
     {"owners by hand", owners_by_hand},
     {"rules deal equally", rules_deal_equally},
     {"tiles cover every pair", tiles_cover_every_pair},
-    {"rules that are none", rules_that_are_none},
+    {"rules that are none", unknown_rules_are_refused},
 };
 CHECK_MAIN("deal rules", cases)

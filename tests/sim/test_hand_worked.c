@@ -268,7 +268,7 @@ static const struct {
     {"host_optimizer_shares_memory", 1, NULL, 0, true, 0.5 + 20.0 / 30},
 };
 
-static void steps_take_what_a_person_works_out(void)
+static void simulated_steps_equal_hand_worked_times(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases_of_time); i++) {
         char path[128];
@@ -322,6 +322,6 @@ static void a_late_rank_is_late_with_all_kernels(void)
 
 static const struct check_case cases[] = {
     {"a late rank is late with all kernels", a_late_rank_is_late_with_all_kernels},
-    {"steps take what a person works out", steps_take_what_a_person_works_out},
+    {"steps take what a person works out", simulated_steps_equal_hand_worked_times},
 };
 CHECK_MAIN("sim/hand_worked", cases)

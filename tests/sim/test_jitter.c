@@ -71,7 +71,7 @@ static void rendezvous_wait_for_the_last_rank(void)
 }
 
 /* Random draws of 40 kernels with a rendezvous after every fourth, on 32 ranks, agree with the formula. */
-static void drawing_it_gives_the_same(void)
+static void drawn_jitter_equals_the_expected_maximum(void)
 {
     gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
     double drawn = 0;
@@ -95,6 +95,6 @@ static void drawing_it_gives_the_same(void)
 static const struct check_case cases[] = {
     {"the expected maximum is that of tables", the_expected_maximum_is_that_of_tables},
     {"meetings wait for the last", rendezvous_wait_for_the_last_rank},
-    {"drawing it gives the same", drawing_it_gives_the_same},
+    {"drawing it gives the same", drawn_jitter_equals_the_expected_maximum},
 };
 CHECK_MAIN("sim/jitter", cases)

@@ -88,7 +88,7 @@ static void trace_has_one_row_per_change(void)
     struct sim_result result = {0};
     struct trace trace = {0};
     run_schedule(&ir, &result);
-    sim_trace(&ir, &result, 1, 2, true, &trace);
+    sim_make_trace(&ir, &result, 1, 2, true, &trace);
     CHECK_INT("rows", (int64_t)trace.memory.count, ARRAY_LEN(want));
     for (size_t i = 0; i < ARRAY_LEN(want) && i < trace.memory.count; i++) {
         const char *category = trace.labels[trace.memory.category[i]];
@@ -100,7 +100,7 @@ static void trace_has_one_row_per_change(void)
     }
     /* op 3 is guarded out on rank 0 and missing in its trace */
     CHECK_INT("ops of rank 1", (int64_t)trace.ops.count, 5);
-    sim_trace(&ir, &result, 0, 1, false, &trace);
+    sim_make_trace(&ir, &result, 0, 1, false, &trace);
     CHECK_INT("and of rank 0", (int64_t)trace.ops.count, 9);
     trace_release(&trace);
     sim_result_release(&result);

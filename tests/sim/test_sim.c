@@ -122,7 +122,7 @@ static void end_child_as_asked(void)
         _exit(3);
 }
 
-static void a_child_that_dies_is_one_message(void)
+static void a_dead_child_is_reported_once(void)
 {
     static const char *const messages[] = {
         [DIE] =
@@ -200,7 +200,7 @@ static void many_run_at_once(void)
 
 static const struct check_case cases[] = {
     {"what cannot end says why", deadlocks_are_explained},
-    {"a child that dies is one message", a_child_that_dies_is_one_message},
+    {"a child that dies is one message", a_dead_child_is_reported_once},
     {"same input, same bytes", same_input_same_bytes},
     {"loads name the busiest link", loads_name_the_busiest_link},
     {"many run at once", many_run_at_once},

@@ -63,7 +63,7 @@ static void even_ranks_work_as_the_last(void)
             CHECK_INT(label, sim_rank_runs_op(&ir, &result, 3, 3), true);
             CHECK_INT(label, sim_rank_runs_op(&ir, &result, 3, 4), false);
             struct trace trace = {0};
-            sim_trace(&ir, &result, 0, 1, false, &trace);
+            sim_make_trace(&ir, &result, 0, 1, false, &trace);
             if (CHECK_INT(label, (int64_t)trace.ops.count, 3))
                 CHECK_INT(label, trace.ops.op[0], even ? 0 : 1);
             trace_release(&trace);
