@@ -5,13 +5,7 @@
 
 #include <string.h>
 
-#define SETS LAUNCH_SETS_FIELD
-#define ALSO LAUNCH_ALIAS_OF_FIELD
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
-
-/* The settings of the JSON configuration. The columns are the members of struct launch_row; UNMODELLED and IGNORED
- * stand for several of them. */
+/* The settings of the JSON configuration. */
 /* clang-format off */
 static const struct launch_row json_rows[] = {
     {"train_batch_size",                   SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_GLOBAL_BATCH, NULL, NULL},

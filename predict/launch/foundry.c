@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-#define ALSO LAUNCH_ALIAS_OF_FIELD
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
-
-/* The columns are the members of struct launch_row; UNMODELLED and IGNORED stand for several of them. */
 /* clang-format off */
 static const struct launch_row rows[] = {
     {"max_seq_len",                  ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
@@ -36,7 +31,7 @@ static const struct launch_row rows[] = {
     {"model.loss_fn",                UNMODELLED, "the fused cross entropy is predicted", "fused_crossentropy"},
     {"model.attn_config.*",          UNMODELLED, "a detail of attention", NULL},
     {"model.ffn_config.*",           UNMODELLED, "another feed-forward part than the usual one: not alike", NULL},
-    {"model.peft_config.peft_type",  LAUNCH_SETS_FIELD, LAUNCH_TEXT, LAUNCH_ADAPTER, NULL, NULL},
+    {"model.peft_config.peft_type",  SETS, LAUNCH_TEXT, LAUNCH_ADAPTER, NULL, NULL},
     {"model.peft_config*",           UNMODELLED, "a detail of adapters: all weights are trained here", NULL},
     {"fsdp_config.mixed_precision",  UNMODELLED, "mixed precision DEFAULT is predicted: gradients are reduced in fp32", "DEFAULT"},
     {"fsdp_config.device_mesh",      UNMODELLED, "shards within part of the ranks: --shard says them", NULL},

@@ -3,9 +3,6 @@
 
 #include "base/arena.h"
 
-#define SETS LAUNCH_SETS_FIELD
-#define ALSO LAUNCH_ALIAS_OF_FIELD
-
 static const char config_file[] = "this file is not read by itself: give it with --from";
 static const char on_host[] =
     "parameters on the host: they stay on the device here, which needs more memory; "
@@ -13,12 +10,9 @@ static const char on_host[] =
 static const char wrapping[] =
     "FSDP gathers a layer at a time here: larger units need more memory for gathered weights";
 
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
-
-/* The arguments of launchers, which stand before the program. A '-' within a name is '_' here. The columns are the
- * members of struct launch_row; UNMODELLED and IGNORED stand for several of them. Sources: torch/distributed/run.py,
- * deepspeed/launcher/runner.py, accelerate/commands/launch.py, and the manuals of srun and mpirun. */
+/* The arguments of launchers, which stand before the program. A '-' within a name is '_' here. Sources:
+ * torch/distributed/run.py, deepspeed/launcher/runner.py, accelerate/commands/launch.py, and the manuals of srun and
+ * mpirun. */
 /* clang-format off */
 static const struct launch_row launcher_rows[] = {
     {"--nproc_per_node",   ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_GPUS_A_NODE, NULL, NULL},

@@ -9,12 +9,6 @@
 
 #include <string.h>
 
-#define SETS LAUNCH_SETS_FIELD
-#define ALSO LAUNCH_ALIAS_OF_FIELD
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
-
-/* The columns are the members of struct launch_row; UNMODELLED and IGNORED stand for several of them. */
 /* clang-format off */
 static const struct launch_row rows[] = {
     {"--num-layers",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_LAYERS, NULL, NULL},

@@ -5,13 +5,9 @@
 
 #include <string.h>
 
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
-
 /* Arguments that Megatron-LM and Megatron-DeepSpeed share and that set no field. Some are not modelled. The others are
  * ignored: data, learning rates, checkpoints on disk, evaluation and logs have no effect on a step, and clipping costs
- * the same in every configuration. The columns are the members of struct launch_row; UNMODELLED and IGNORED stand for
- * several of them. */
+ * the same in every configuration. */
 /* clang-format off */
 static const struct launch_row shared_rows[] = {
     {"--log-params-norm",       UNMODELLED, "a pass over the parameters in each step: under 1 % of it", NULL},

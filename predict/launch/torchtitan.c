@@ -10,14 +10,9 @@
 
 #include <string.h>
 
-#define SETS LAUNCH_SETS_FIELD
-#define ALSO LAUNCH_ALIAS_OF_FIELD
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
-
 static const char eight_bits[] =
     "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long";
-/* The columns are the members of struct launch_row; UNMODELLED and IGNORED stand for several of them. */
+
 /* clang-format off */
 static const struct launch_row rows[] = {
     {"model.name",                      SETS, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},

@@ -7,11 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SETS LAUNCH_SETS_FIELD
-#define ALSO LAUNCH_ALIAS_OF_FIELD
-#define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
-#define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
-
 static const char reference[] =
     "a reference model's forward, about a third of a step, and its weights, 2 bytes a "
     "parameter{2P} "
@@ -30,7 +25,6 @@ static const char backward_prefetch[] =
     "the next layer's weights are gathered ahead here, as FSDP2 always does";
 static const char forward_prefetch[] = "gathers are issued in the order of the layers here";
 
-/* The columns are the members of struct launch_row; UNMODELLED and IGNORED stand for several of them. */
 /* clang-format off */
 static const struct launch_row accelerate_rows[] = {
     {"distributed_type",                        ALSO, LAUNCH_TEXT,   LAUNCH_DISTRIBUTED, NULL, NULL},
