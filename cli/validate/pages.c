@@ -81,15 +81,9 @@ static void put_means(struct text *out, const struct validation *v, const char *
     bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);
     text_puts(out, "| place | metric | values | mean | worst |\n| --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < v->rows->row_count; i++) {
-        struct error_means means = {0};
         if (done[i] || !v->row[i].counts_in_means || !has_source(v, i, source))
             continue;
-        for (size_t k = i; k < v->rows->row_count; k++) {
-            if (!v->row[k].counts_in_means || !validation_same_table(v, i, k))
-                continue;
-            done[k] = true;
-            error_means_add(&means, v->row[k].result.relative_error);
-        }
+        const struct error_means means = validation_table_means(v, i, done);
         text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% |\n",
                     v->rows->rows[i].cells[EXTERNAL_PLACE], v->rows->rows[i].cells[EXTERNAL_METRIC],
                     means.count, 100 * error_means_mean_absolute(&means), 100 * means.worst_error);

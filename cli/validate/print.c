@@ -160,15 +160,9 @@ static struct speed_mean put_means(struct rows *rows, const struct validation *v
     struct text indented = {0};
     rows_begin(rows, "figure_means", NULL, &validate_tables[VALIDATE_FIGURE_MEANS]);
     for (size_t i = 0; i < v->rows->row_count; i++) {
-        struct error_means means = {0};
         if (done[i] || !v->row[i].counts_in_means)
             continue;
-        for (size_t k = i; k < v->rows->row_count; k++) {
-            if (!v->row[k].counts_in_means || !validation_same_table(v, i, k))
-                continue;
-            done[k] = true;
-            error_means_add(&means, v->row[k].result.relative_error);
-        }
+        const struct error_means means = validation_table_means(v, i, done);
         indented.size = 0;
         text_printf(&indented, "  %s", column_text(v, i, EXTERNAL_SOURCE));
         rows_put_name(rows, indented.data);

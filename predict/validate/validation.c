@@ -442,3 +442,14 @@ bool validation_same_table(const struct validation *v, size_t a, size_t b)
            strcmp(one->cells[EXTERNAL_PLACE], other->cells[EXTERNAL_PLACE]) == 0 &&
            one->metric == other->metric;
 }
+
+struct error_means validation_table_means(const struct validation *v, size_t i, bool *done)
+{
+    struct error_means means = {0};
+    for (size_t k = i; k < v->rows->row_count; k++)
+        if (v->row[k].counts_in_means && validation_same_table(v, i, k)) {
+            done[k] = true;
+            error_means_add(&means, v->row[k].result.relative_error);
+        }
+    return means;
+}

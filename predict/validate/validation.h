@@ -11,6 +11,7 @@
 #include "predict/operator_times.h"
 #include "predict/prediction.h"
 #include "predict/validate/baseline.h"
+#include "predict/validate/error_means.h"
 #include "predict/validate/perturbation.h"
 #include "traces/external.h"
 
@@ -103,5 +104,9 @@ bool validation_same_run(const struct external_run *a, const struct external_run
 
 /* Returns whether two rows have the same source, place and metric. */
 bool validation_same_table(const struct validation *validation, size_t a, size_t b);
+
+/* Sums up the errors of the rows from row `row` on that have its table and count in means, and sets done[] of each. */
+struct error_means validation_table_means(const struct validation *validation, size_t row,
+                                          bool *done);
 
 #endif
