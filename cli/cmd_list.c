@@ -249,7 +249,7 @@ static enum status list_conventions(struct listing *l, struct diag *diag)
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
         struct text summary = {0};
         text_printf(&summary, "%s; %s", mfu_table[i].formula, mfu_table[i].source);
-        put_summary_row(l, mfu_table[i].name, summary.data);
+        put_summary_row(l, mfu_names[i], summary.data);
         rows_put_name(&l->rows, mfu_table[i].formula);
         rows_put_name(&l->rows, mfu_table[i].source);
         text_release(&summary);

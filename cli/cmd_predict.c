@@ -17,11 +17,7 @@
 #include "schedule/verify/verify.h"
 #include "sim/uniform/uniform.h"
 
-#include <assert.h>
 #include <string.h>
-
-static const char *const mfu_names[MFU_CONVENTION_COUNT] = {"longhaul", "loongtrain", "torchtitan",
-                                                            "fpdt",     "deepspeed",  "megatron"};
 
 static const struct option rows[] = {
     {.name = "exact",
@@ -284,7 +280,6 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         .mfu = (enum mfu_convention)options_choice(options, "mfu"),
         .shows_all = options_given(options, "all"),
     };
-    assert(strcmp(mfu_names[report.mfu], mfu_table[report.mfu].name) == 0);
     struct text command = {0}, plan = {0};
     put_follow_up_commands(&command, &plan, options);
     report.command = command.data;

@@ -4,28 +4,33 @@
 #include <string.h>
 
 /* clang-format off */
-/* The columns are: name, halves_attention_pairs, counts_recompute, formula, source. */
+const char *const mfu_names[MFU_CONVENTION_COUNT] = {
+    [MFU_LONGHAUL] = "longhaul", [MFU_LOONGTRAIN] = "loongtrain", [MFU_TORCHTITAN] = "torchtitan",
+    [MFU_FPDT] = "fpdt",         [MFU_DEEPSPEED] = "deepspeed",   [MFU_MEGATRON] = "megatron",
+};
+
+/* The columns are: halves_attention_pairs, counts_recompute, formula, source. */
 const struct mfu_row mfu_table[MFU_CONVENTION_COUNT] = {
-    [MFU_LONGHAUL] = {"longhaul", true, false,
+    [MFU_LONGHAUL] = {true, false,
         "3 (L (4hq + 4h kv + 2mhf + 2sq) + 2hV)",
         "this project: six flops per weight that multiplies (the head, not the embedding), "
         "attention as PaLM appendix B counts it but halved"},
-    [MFU_LOONGTRAIN] = {"loongtrain", true, false,
+    [MFU_LOONGTRAIN] = {true, false,
         "3L (8h^2 + 2mhf + 2sh) + 6hV; with f = 3.5h, m = 3: 3L (29h^2 + 2sh) + 6hV",
         "fitted to LoongTrain tables 2, 3 and 6, 246 of 254 cells within rounding; no discount for "
         "grouped heads"},
-    [MFU_TORCHTITAN] = {"torchtitan", false, false,
+    [MFU_TORCHTITAN] = {false, false,
         "6 (N - N_embedding) + 12Lqs",
         "torchtitan metrics; reproduces its context-parallel table to 0.5 %"},
-    [MFU_FPDT] = {"fpdt", true, true,
+    [MFU_FPDT] = {true, true,
         "(3, or 4 with recomputation) x (L (2 (2 + 2//g) h^2 + 2mhf + 2sq) + 2hV)",
         "inferred: Megatron-DeepSpeed's calculator with the attention halved, as FPDT's appendix "
         "says; factor 4 because 3 would need more than an A100 attention kernel does"},
-    [MFU_DEEPSPEED] = {"deepspeed", false, true,
+    [MFU_DEEPSPEED] = {false, true,
         "(3, or 4 with recomputation) x (L (2 (2 + 2//g) h^2 + 2mhf + 4sq) + 2hV)",
         "Megatron-DeepSpeed throughput_calculator; 2//g is a whole number, so K and V count "
         "nothing from g = 3 on"},
-    [MFU_MEGATRON] = {"megatron", false, false,
+    [MFU_MEGATRON] = {false, false,
         "3 (L (4hq + 4h kv + 2mhf + 4sq) + 2hV)",
         "Megatron-LM up to core 0.7, vocabulary not padded; later versions halve the attention"},
 };
@@ -34,7 +39,7 @@ const struct mfu_row mfu_table[MFU_CONVENTION_COUNT] = {
 bool mfu_find(const char *name, enum mfu_convention *convention)
 {
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
-        if (strcmp(mfu_table[i].name, name) == 0) {
+        if (strcmp(mfu_names[i], name) == 0) {
             *convention = (enum mfu_convention)i;
             return true;
         }
@@ -140,7 +145,7 @@ void mfu_explain_excess(struct text *out, const double fraction[MFU_CONVENTION_C
     int above = 0;
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++)
         if (!mfu_table[i].halves_attention_pairs && fraction[i] > 1)
-            text_printf(out, "%s%s", above++ > 0 ? " and " : "", mfu_table[i].name);
+            text_printf(out, "%s%s", above++ > 0 ? " and " : "", mfu_names[i]);
     if (above > 0)
         text_printf(out, " count%s attention that the mask leaves out: above 100 %% is no fault",
                     above == 1 ? "s" : "");

@@ -26,8 +26,9 @@ enum mfu_convention {
     MFU_CONVENTION_COUNT
 };
 
+extern const char *const mfu_names[MFU_CONVENTION_COUNT];
+
 struct mfu_row {
-    const char *name;
     bool halves_attention_pairs; /* s^2 / 2 pairs instead of s^2 */
     bool counts_recompute;       /* four forwards instead of three where the run recomputes */
     const char *formula;         /* flops of one token in a step, as text */

@@ -15,7 +15,7 @@ static struct result_name make_name(const char *before, const char *words, const
 
 struct result_name result_name_of_mfu(enum mfu_convention convention)
 {
-    return make_name("mfu_", mfu_table[convention].name, "");
+    return make_name("mfu_", mfu_names[convention], "");
 }
 
 struct result_name result_name_of_cause(enum cause cause)

@@ -281,10 +281,9 @@ static void put_convention_lines(struct figure *figure, struct curves *c)
     c->series.count = 0;
     for (size_t s = 0; s <= MFU_CONVENTION_COUNT; s++) {
         bool hfu = s == MFU_CONVENTION_COUNT;
-        const char *column =
-            hfu ? "hfu" : arena_printf(&c->view.arena, "mfu_%s", mfu_table[s].name);
+        const char *column = hfu ? "hfu" : arena_printf(&c->view.arena, "mfu_%s", mfu_names[s]);
         c->series.name[c->series.count++] =
-            hfu ? "HFU" : arena_printf(&c->view.arena, "MFU %s", mfu_table[s].name);
+            hfu ? "HFU" : arena_printf(&c->view.arena, "MFU %s", mfu_names[s]);
         put_mfu_line(&figure->csv, c, s, true, table_find_column(c->view.table, column));
     }
 }

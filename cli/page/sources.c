@@ -89,7 +89,7 @@ static void put_conventions(struct page *page)
     static const char *const heads[] = {"MFU by", "model flops of a token", "source", NULL};
     page_begin_table(page, "How each convention counts model flops", heads);
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
-        page_cell(page, mfu_table[i].name);
+        page_cell(page, mfu_names[i]);
         page_cell(page, mfu_table[i].formula);
         page_cell(page, mfu_table[i].source);
         page_end_row(page);

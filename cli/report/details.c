@@ -192,7 +192,7 @@ static void print_utilisation(struct sheet *sheet, const struct report *r)
     struct text line = {0}, piece = {0};
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++) {
         fraction[i] = prediction_mfu(p, (enum mfu_convention)i);
-        text_printf(&piece, "%s %.1f %%", mfu_table[i].name, 100 * fraction[i]);
+        text_printf(&piece, "%s %.1f %%", mfu_names[i], 100 * fraction[i]);
         report_put_comma_piece(&line, &piece);
     }
     mfu_explain_excess(&piece, fraction);

@@ -145,7 +145,7 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
         value.size = line.size = 0;
         text_printf(&value, "%.1f %%", percent);
         intervals_put_in_brackets(&line, " (90 %: ", &rate, percent, 1);
-        text_printf(&line, ", convention %s%s", mfu_table[r->mfu].name,
+        text_printf(&line, ", convention %s%s", mfu_names[r->mfu],
                     p->products.narrow_s > 0 ? ", of the bf16 peak" : "");
         fraction[r->mfu] = percent / 100;
         mfu_explain_excess(&excess, fraction);

@@ -124,10 +124,9 @@ static void check_mfu(struct row_checker *c, const struct external_run *row,
                                   choices->activations != CHOICE_ACTIVATIONS_KEEP, step_s,
                                   choices->ranks, setup->cluster.device.peak_flop_per_s);
     if (!values_agree(follows, mfu))
-        report_fault(c, row->place,
-                     "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s", mfu,
-                     tgs, is_mfu ? other->place.line : row->place.line, follows,
-                     mfu_table[convention].name);
+        report_fault(
+            c, row->place, "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s",
+            mfu, tgs, is_mfu ? other->place.line : row->place.line, follows, mfu_names[convention]);
 }
 
 static void check_not_duplicate(struct row_checker *c, const struct external_run *row)
