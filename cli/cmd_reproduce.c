@@ -28,13 +28,7 @@ static const struct option rows[] = {
      .help = "the folder into which rows (CSV), figures (SVG, light and dark), a text that says "
              "which predictions agree with the paper and, for several entries, a page (index.html) "
              "are written; the same command resumes an interrupted one"},
-    {.name = "jobs",
-     .kind = OPTION_INTEGER,
-     .value_name = "N",
-     .low = 1,
-     .high = 1024,
-     .unset_text = "one per core",
-     .help = "number of processes that predict at the same time"},
+    OPTIONS_JOBS_ROW,
     {.name = "catalogue",
      .kind = OPTION_TEXT,
      .value_name = "FILE.json",

@@ -27,6 +27,13 @@ struct option_set {
 
 enum { OPTION_SETS_MAX = 7 };
 
+/* The row of the option of commands that predict in several processes. */
+#define OPTIONS_JOBS_ROW                                                                           \
+    {                                                                                              \
+        .name = "jobs", .kind = OPTION_INTEGER, .value_name = "N", .low = 1, .high = 1024,         \
+        .unset_text = "one per core", .help = "number of processes that predict at the same time"  \
+    }
+
 struct option_value {
     bool is_given;    /* the user gave the option, so the value is not the fallback */
     const char *text; /* the value; NULL: a flag, or neither given nor with a fallback */

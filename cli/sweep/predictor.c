@@ -15,18 +15,7 @@
 #include <string.h>
 
 static const struct option rows[] = {
-    {.name = "exact",
-     .kind = OPTION_FLAG,
-     .help = "simulate every rank; by default equal ranks are simulated once, and all ranks of a "
-             "long ring are treated as equal"},
-    {.name = "even-above",
-     .kind = OPTION_INTEGER,
-     .value_name = "RANKS",
-     .default_text = "64",
-     .low = EVEN_ABOVE_RANKS_MIN,
-     .high = UNIFORM_NEVER,
-     .help = "in rings of more than this many ranks, treat all ranks as equally fast: quicker, and "
-             "within 2 % of the exact step"},
+    SETUP_EXACT_ROWS,
     {.name = "recording",
      .kind = OPTION_TEXT,
      .value_name = "FILE",
