@@ -423,7 +423,7 @@ static int measure_and_print(const char *name, struct builder *b)
 
 /* The ranks (dp x sp), and for each schedule the number of layers with which one simulation takes tens of
  * milliseconds. */
-static const struct size {
+static const struct sim_case {
     uint32_t dp, sp, ulysses, ring, fpdt;
 } sizes[] = {
     {1, 8, 1024, 512, 64},
@@ -435,7 +435,7 @@ int main(void)
     int rc = 0;
     printf("%-8s %4s %9s %9s %6s %5s %6s %5s %7s %9s %5s %4s\n", "schedule", "gpus", "instances",
            "flows", "M/s", "+-", "share", "+-", "classes", "folded ms", "+-", "runs");
-    for (const struct size *s = sizes; s < sizes + ARRAY_LEN(sizes); s++) {
+    for (const struct sim_case *s = sizes; s < sizes + ARRAY_LEN(sizes); s++) {
         struct builder b;
         builder_init(&b, s->dp, s->sp);
         build_ulysses(&b, s->ulysses);

@@ -147,8 +147,9 @@ static struct view emit_product(struct emit *e, uint32_t layer, enum weight weig
 }
 
 /* Emits the backward of emit_product(): writes the gradient of x to dx, and emits the weight's gradient. */
-static void product_backward(struct emit *e, uint32_t layer, enum weight weight, struct view dy,
-                             struct view x, struct view dx, int64_t rows, int64_t to, int64_t from)
+static void emit_product_backward(struct emit *e, uint32_t layer, enum weight weight,
+                                  struct view dy, struct view x, struct view dx, int64_t rows,
+                                  int64_t to, int64_t from)
 {
     emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, weight), view_none(), dx, rows, from, to);
     emit_weight_grad(e, layer, weight, dy, x, to, from, rows);
@@ -158,10 +159,10 @@ static void product_backward(struct emit *e, uint32_t layer, enum weight weight,
  * ranks: the gradient of the weight, and that of `own`, this rank's rows of the input, which is reduce-scattered.
  * Writes the second of these to dx, or to a new tensor if dx is empty, and returns it. gathered: the gathered input, if
  * tensor ranks keep such inputs; else it is gathered again. */
-static struct view wide_product_backward(struct emit *e, uint32_t layer, enum weight weight,
-                                         struct view dy, struct view own, struct view gathered,
-                                         struct view dx, const struct latent_rows *rows, int64_t to,
-                                         int64_t from)
+static struct view emit_wide_product_backward(struct emit *e, uint32_t layer, enum weight weight,
+                                              struct view dy, struct view own, struct view gathered,
+                                              struct view dx, const struct latent_rows *rows,
+                                              int64_t to, int64_t from)
 {
     if (dx.count == 0)
         dx = emit_compute_tensor(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, from);
@@ -176,9 +177,9 @@ static struct view wide_product_backward(struct emit *e, uint32_t layer, enum we
     return dx;
 }
 
-static struct view normed_backward(struct emit *e, uint32_t layer, enum weight weight,
-                                   struct view dy, struct view x, struct view stats,
-                                   const struct latent_rows *rows, int64_t cols)
+static struct view emit_normed_backward(struct emit *e, uint32_t layer, enum weight weight,
+                                        struct view dy, struct view x, struct view stats,
+                                        const struct latent_rows *rows, int64_t cols)
 {
     e->tags.region = REGION_NORM;
     struct view dx = emit_compute_tensor(e, "d_latent", CATEGORY_ACTIVATION, rows->own_rows, cols);
@@ -215,21 +216,21 @@ static struct view emit_queries(struct emit *e, uint32_t layer, struct view x,
 }
 
 /* Writes to dx the gradient of x through the queries, and emits the gradients of the weights that make them. */
-static void queries_backward(struct emit *e, uint32_t layer, struct view dq, struct view x,
-                             struct view dx, const struct latent_rows *rows,
-                             const struct latent_saved *s)
+static void emit_queries_backward(struct emit *e, uint32_t layer, struct view dq, struct view x,
+                                  struct view dx, const struct latent_rows *rows,
+                                  const struct latent_saved *s)
 {
     const struct transformer *m = e->choices->model;
     const int64_t width = transformer_q_columns(m), latent = m->q_latent;
     if (latent == 0) {
-        wide_product_backward(e, layer, WEIGHT_Q, dq, x, s->q_norm_gathered, dx, rows, width,
-                              m->hidden);
+        emit_wide_product_backward(e, layer, WEIGHT_Q, dq, x, s->q_norm_gathered, dx, rows, width,
+                                   m->hidden);
         return;
     }
-    struct view d = wide_product_backward(e, layer, WEIGHT_Q_UP, dq, s->q_norm, s->q_norm_gathered,
-                                          view_none(), rows, width, latent);
-    d = normed_backward(e, layer, WEIGHT_Q_DOWN_NORM, d, s->q, s->q_stats, rows, latent);
-    product_backward(e, layer, WEIGHT_Q_DOWN, d, x, dx, rows->own_rows, latent, m->hidden);
+    struct view d = emit_wide_product_backward(
+        e, layer, WEIGHT_Q_UP, dq, s->q_norm, s->q_norm_gathered, view_none(), rows, width, latent);
+    d = emit_normed_backward(e, layer, WEIGHT_Q_DOWN_NORM, d, s->q, s->q_stats, rows, latent);
+    emit_product_backward(e, layer, WEIGHT_Q_DOWN, d, x, dx, rows->own_rows, latent, m->hidden);
 }
 
 /* ---- keys and values ---- */
@@ -260,13 +261,14 @@ static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
 
 /* Returns the gradient of the normed latents of this rank's rows. Emits the gradient of kv_b, too, unless head ranks
  * send latents. d_up: the gradient of what emit_keys() returned. */
-static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct view d_up,
-                                      const struct latent_rows *rows, const struct latent_widths *w,
-                                      const struct latent_saved *s)
+static struct view emit_keys_wide_backward(struct emit *e, uint32_t layer, struct view d_up,
+                                           const struct latent_rows *rows,
+                                           const struct latent_widths *w,
+                                           const struct latent_saved *s)
 {
     if (!derived_sends_latents(e->choices))
-        return wide_product_backward(e, layer, WEIGHT_KV_UP, d_up, s->kv_norm, s->kv_norm_gathered,
-                                     view_none(), rows, w->up, w->latent);
+        return emit_wide_product_backward(e, layer, WEIGHT_KV_UP, d_up, s->kv_norm,
+                                          s->kv_norm_gathered, view_none(), rows, w->up, w->latent);
     struct view d = d_up;
     if (e->choices->row_ranks > 1)
         d = emit_compute_tensor(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, w->latent);
@@ -277,15 +279,16 @@ static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct vie
 /* Writes to dx the gradient of x through keys and values, and emits the gradients of kv_a, of the latent's norm and,
  * unless head ranks send latents, of kv_b. d_up: the gradient of what emit_keys() returned; d_shared: that of
  * *shared. */
-static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, struct view d_shared,
-                          struct view x, struct view dx, const struct latent_rows *rows,
-                          const struct latent_widths *w, const struct latent_saved *s)
+static void emit_keys_backward(struct emit *e, uint32_t layer, struct view d_up,
+                               struct view d_shared, struct view x, struct view dx,
+                               const struct latent_rows *rows, const struct latent_widths *w,
+                               const struct latent_saved *s)
 {
     const int64_t both = w->latent + w->rotated;
     const struct work join = {.kind = WORK_UNPACK,
                               .pack = {rows->own_rows, 1, {w->latent, w->rotated, 0}}};
-    struct view d = keys_wide_backward(e, layer, d_up, rows, w, s);
-    d = normed_backward(e, layer, WEIGHT_KV_DOWN_NORM, d, s->kv, s->kv_stats, rows, w->latent);
+    struct view d = emit_keys_wide_backward(e, layer, d_up, rows, w, s);
+    d = emit_normed_backward(e, layer, WEIGHT_KV_DOWN_NORM, d, s->kv, s->kv_stats, rows, w->latent);
     struct view own = d_shared, d_both = emit_compute_tensor(e, "d_kv_latents", CATEGORY_ACTIVATION,
                                                              rows->own_rows, both);
     if (e->tensor.size > 1) { /* a rank's gradient is of its own heads */
@@ -295,8 +298,8 @@ static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, stru
         tensor_reduce_scatter_columns(e, d_shared, own, w->rotated, TENSOR_SEQUENCES);
     }
     emit_op(e, e->stream.compute, &join, (struct view[]){d, own}, 2, &d_both, 1);
-    product_backward(e, layer, WEIGHT_KV_DOWN, d_both, x, dx, rows->own_rows, both,
-                     e->choices->model->hidden);
+    emit_product_backward(e, layer, WEIGHT_KV_DOWN, d_both, x, dx, rows->own_rows, both,
+                          e->choices->model->hidden);
 }
 
 /* ---- queries, keys and values together ---- */
@@ -407,7 +410,7 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
     const struct view of_q = emit_compute_tensor(e, "dx_q", CATEGORY_ACTIVATION, rows.own_rows, h);
     const struct view of_kv =
         emit_compute_tensor(e, "dx_kv", CATEGORY_ACTIVATION, rows.own_rows, h);
-    queries_backward(e, layer, dq, x, of_q, &rows, saved);
-    keys_backward(e, layer, d_up, d_shared, x, of_kv, &rows, &w, saved);
+    emit_queries_backward(e, layer, dq, x, of_q, &rows, saved);
+    emit_keys_backward(e, layer, d_up, d_shared, x, of_kv, &rows, &w, saved);
     emit_add(e, of_q, of_kv, dx);
 }

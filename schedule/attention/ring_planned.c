@@ -382,8 +382,8 @@ static struct planned_gradients round_backward(struct emit *e, const struct plan
 }
 
 /* Returns the statistics of a rank's own queries (struct own_queries). */
-static struct view statistics_of(struct emit *e, const struct ring_shape *z,
-                                 const struct attention_saved *saved, struct view d_o)
+static struct view emit_own_statistics(struct emit *e, const struct ring_shape *z,
+                                       const struct attention_saved *saved, struct view d_o)
 {
     struct view statistics =
         emit_tensor(e, "statistics", CATEGORY_ACTIVATION, DTYPE_F32, 2 * z->rank_tokens, z->heads);
@@ -402,7 +402,7 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
     const enum dtype dtype = (enum dtype)e->choices->dtype;
     struct planned_ring p = planned_ring_of(e, z, PLAN_BACKWARD);
     begin_round(e, &p, 0);
-    const struct own_queries own = {saved->qkv.q, d_o, statistics_of(e, z, saved, d_o)};
+    const struct own_queries own = {saved->qkv.q, d_o, emit_own_statistics(e, z, saved, d_o)};
     struct view dq = view_none(), dkv = view_none();
     struct planned_gradients returned = {view_none(), view_none(), 0};
     struct planned_arrivals now = send_for_backward(e, &p, saved, &own), next = {0};

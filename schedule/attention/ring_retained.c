@@ -28,8 +28,8 @@ struct retained_step {
     uint32_t tile_count;
 };
 
-static op_id tiles_forward(struct emit *e, const struct ring_shape *z, struct view q,
-                           struct retained_step *partial)
+static op_id emit_tiles_forward(struct emit *e, const struct ring_shape *z, struct view q,
+                                struct retained_step *partial)
 {
     op_id last = {IR_NONE};
     for (uint32_t i = 0; i < partial->tile_count; i++) {
@@ -84,7 +84,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
                               : emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32,
                                             z->rank_tokens, z->heads);
         e->stream.tile = streams[step % 2];
-        op_id done = tiles_forward(e, z, saved->qkv.q, here);
+        op_id done = emit_tiles_forward(e, z, saved->qkv.q, here);
         e->stream.tile = e->stream.compute;
         if (done.i != IR_NONE)
             last[step % 2] = done;

@@ -413,7 +413,7 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
 
 /* ---- the whole ---- */
 
-static enum status add_all(struct recorded_maker *m)
+static enum status add_all_events(struct recorded_maker *m)
 {
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < m->recording->event_count && status == STATUS_OK; i++) {
@@ -444,7 +444,7 @@ static enum status make_role(struct recorded_maker *m)
     recorded_add_role(m);
     enum status status = add_wire_buffers(m);
     if (status == STATUS_OK)
-        status = add_all(m);
+        status = add_all_events(m);
     if (status == STATUS_OK)
         recorded_set_free_sets(m);
     recorded_memory_close(m);

@@ -31,7 +31,7 @@ static uint32_t find_or_add_set(struct rank_sets *s, const uint64_t *bits)
     return s->set_count++;
 }
 
-static void add_rank(uint64_t *bits, uint32_t rank)
+static void add_rank_to_set(uint64_t *bits, uint32_t rank)
 {
     bits[rank / 64] |= UINT64_C(1) << rank % 64;
 }
@@ -54,12 +54,12 @@ const struct rank_sets *verifier_ranks(struct verifier *v)
         for (uint32_t role = ir->role_count; role-- > 0;)
             if (role_has_rank(&ir->mesh, &ir->role[role], rank)) {
                 s->role[rank] = (uint16_t)role;
-                add_rank(s->ranks_of_role + (size_t)role * s->words_per_set, rank);
+                add_rank_to_set(s->ranks_of_role + (size_t)role * s->words_per_set, rank);
             }
     for (uint32_t g = 0; g < ir->guard_count; g++)
         for (uint32_t rank = 0; rank < ranks; rank++)
             if (guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank))
-                add_rank(s->ranks_of_guard + (size_t)g * s->words_per_set, rank);
+                add_rank_to_set(s->ranks_of_guard + (size_t)g * s->words_per_set, rank);
     s->combined_set = heap_zalloc(s->words_per_set, sizeof *s->combined_set);
     find_or_add_set(s, s->combined_set);
     return s;
@@ -87,7 +87,7 @@ uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index)
     memset(s->combined_set, 0, s->words_per_set * sizeof *s->combined_set);
     uint32_t instances = index < group_rank_count(mesh, g) ? group_instance_count(mesh, g) : 0;
     for (uint32_t i = 0; i < instances; i++)
-        add_rank(s->combined_set, group_rank_of_member(mesh, g, i, index));
+        add_rank_to_set(s->combined_set, group_rank_of_member(mesh, g, i, index));
     return find_or_add_set(s, s->combined_set);
 }
 

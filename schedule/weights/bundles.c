@@ -221,7 +221,7 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool 
     close_bundle_with_storage(e, name, chunk, experts, FROZEN_STORAGE_16BIT, used);
 }
 
-static void add_head(struct emit *e, uint64_t *used)
+static void add_head_tensors(struct emit *e, uint64_t *used)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     size_t count = transformer_head_tensors(e->whole_model, spec, ARRAY_LEN(spec));
@@ -248,7 +248,7 @@ static void lay_out_embedding(struct emit *e, bool root)
     if (count > 1)
         add_part(e, part_index_of_end(e, PART_POSITIONS), "", spec + 1, count - 1, &used);
     if (root)
-        add_head(e, &used);
+        add_head_tensors(e, &used);
     close_bundle(e,
                  root                                        ? "root"
                  : pipeline_ends_share_embedding(e->choices) ? "positions"
@@ -372,7 +372,7 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
 static void lay_out_head(struct emit *e)
 {
     uint64_t used = 0;
-    add_head(e, &used);
+    add_head_tensors(e, &used);
     close_bundle(e, "head", pipeline_chunk_count(e->choices) - 1, false, used);
 }
 
@@ -548,7 +548,7 @@ static void make_sharded_params(struct emit *e, uint32_t b, enum dtype dtype, bo
 
 /* Makes the buffers of a bundle's parameters, gradients and optimizer states; none for a borrowed bundle, only
  * parameters for a frozen one. param, grad, their shards, and the narrow members are IR_NONE if they are not made. */
-static void make_states(struct emit *e, uint32_t b)
+static void make_bundle_buffers(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
     struct bundle_state *bundle = &e->weights.bundle[b];
@@ -616,7 +616,7 @@ void weights_make_bundles(struct emit *e)
     lay_out_all_bundles(e);
     e->weights.uses_autocast = casts_parameters(e);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        make_states(e, b);
+        make_bundle_buffers(e, b);
         /* Parameters that do not exist throughout the step get a buffer by which ops of forward and backward name them.
          * pass_weights() replaces it by the gathered parameters, pass_autocast() by their 16-bit copy. */
         struct bundle_state *bundle = &e->weights.bundle[b];

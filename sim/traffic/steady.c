@@ -70,7 +70,7 @@ static const struct repeat_run *find_run_of_gap(const struct steady *x, uint32_t
     return NULL;
 }
 
-static double period_of(const struct steady *x, const struct repeat_run *run)
+static double period_of_run(const struct steady *x, const struct repeat_run *run)
 {
     return x->period_s[run - x->repeats->run];
 }
@@ -93,7 +93,7 @@ static uint32_t iteration_begin_op(const struct repeat_run *run, uint32_t i)
 static bool iteration_repeats(const struct steady *x, const struct repeat_run *run, uint32_t i)
 {
     uint32_t begin = iteration_begin_op(run, i), next = iteration_begin_op(run, i + 1);
-    double period_s = period_of(x, run);
+    double period_s = period_of_run(x, run);
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
         if (role_of_class(x, c) != run->role)
             continue;
@@ -199,7 +199,7 @@ static double whole_list_shift_s(const struct steady *x, uint32_t role, uint32_t
     if (run == NULL || run->role != role)
         return 0;
     return earlier_copies_s_of(x, run) + (op >= iteration_begin_op(run, run->gap_before_iteration)
-                                              ? x->repeats->copies_per_gap * period_of(x, run)
+                                              ? x->repeats->copies_per_gap * period_of_run(x, run)
                                               : 0);
 }
 
@@ -232,7 +232,7 @@ static double end_of_awaited_op_s(const struct start_check *c, uint32_t from, ui
     uint32_t row =
         at.run->first_op + (at.iteration - after) * at.run->ops_per_iteration + at.op_in_iteration;
     return c->times.end_s[row] + earlier_copies_s_of(c->steady, at.run) +
-           after * period_of(c->steady, at.run);
+           after * period_of_run(c->steady, at.run);
 }
 
 static uint64_t dependency_bit_if_deciding(const struct start_check *c, double start_s,
@@ -306,9 +306,9 @@ static void advance_by_copies(struct start_check *c, const struct repeat_run *ru
         touched[ir->op.stream[op]] |= !traffic_is_sync(ir, op);
         holds |= ir_blocks_host(ir, op);
     }
-    c->host_s += left_out * (holds ? period_of(c->steady, run) : host_s);
+    c->host_s += left_out * (holds ? period_of_run(c->steady, run) : host_s);
     for (uint32_t s = 0; s < ir->stream_count; s++)
-        c->last_s[s] += touched[s] ? left_out * period_of(c->steady, run) : 0;
+        c->last_s[s] += touched[s] ? left_out * period_of_run(c->steady, run) : 0;
 }
 
 static bool copies_start_as_predicted(struct start_check *c, const struct repeat_run *run)

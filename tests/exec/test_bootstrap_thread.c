@@ -297,7 +297,7 @@ struct store {
     pthread_t thread;
 };
 
-static void *serve(void *argument)
+static void *run_store(void *argument)
 {
     const struct store *store = argument;
     for (;;) {
@@ -317,7 +317,8 @@ static bool store_open(struct store *store, uint16_t port, const char *says)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
     *store = (struct store){.fd = socket(AF_INET, SOCK_STREAM, 0), .says = says};
     return bind(store->fd, (struct sockaddr *)(void *)&address, sizeof address) == 0 &&
-           listen(store->fd, 16) == 0 && pthread_create(&store->thread, NULL, serve, store) == 0;
+           listen(store->fd, 16) == 0 &&
+           pthread_create(&store->thread, NULL, run_store, store) == 0;
 }
 
 static void store_close(struct store *store)

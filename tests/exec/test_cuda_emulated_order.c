@@ -12,7 +12,7 @@ static void operands_are_there_before_the_step(void)
     one_op_compare("add", work, DTYPE_F32, EXEC_ATTENTION_AUTO, 0);
 }
 
-static enum status keep_loss(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status record_loss(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     (void)diag;
     *(float *)user = ((const float *)buffer->data)[0];
@@ -31,8 +31,8 @@ static void poison_is_there_before_the_step(void)
                       "op 1 cast compute count=1 reads a[0:1] writes loss\n")) {
         h.options.finds_unwritten_reads = true;
         h.options.measured_steps = 2;
-        h.io =
-            (struct exec_io){.user = &loss, .read = keep_loss, .read_after_last_step = UINT32_MAX};
+        h.io = (struct exec_io){
+            .user = &loss, .read = record_loss, .read_after_last_step = UINT32_MAX};
         hand_expect("poison", &h, STATUS_OK, "");
         CHECK_CLOSE("what op 0 wrote is still there when op 1 reads it", loss, 0, 0);
     }

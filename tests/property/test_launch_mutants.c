@@ -24,24 +24,24 @@ struct file {
 /* ---- what a reading says ---- */
 
 /* The result of reading a launch file. */
-struct reading {
+struct launch_reading {
     enum status status;
     struct text options; /* one a line */
     struct text remarks; /* remarks but those on what is ignored: "name: text", one a line */
     struct text ignored_settings;
 };
 
-static void reading_release(struct reading *r)
+static void reading_release(struct launch_reading *r)
 {
     text_release(&r->options);
     text_release(&r->remarks);
     text_release(&r->ignored_settings);
 }
 
-static struct reading read_text(const char *name, const char *text, size_t size,
-                                const struct launch_tables *tables)
+static struct launch_reading read_text(const char *name, const char *text, size_t size,
+                                       const struct launch_tables *tables)
 {
-    struct reading r = {0};
+    struct launch_reading r = {0};
     struct launch launch = {.tables = tables};
     struct diag diag = {0};
     r.status = launch_read_text(&launch, name, text, size, &diag);
@@ -64,7 +64,7 @@ static struct reading read_text(const char *name, const char *text, size_t size,
     return r;
 }
 
-static bool readings_are_equal(const struct reading *a, const struct reading *b)
+static bool readings_are_equal(const struct launch_reading *a, const struct launch_reading *b)
 {
     return a->status == b->status && strcmp(a->options.data, b->options.data) == 0 &&
            strcmp(a->remarks.data, b->remarks.data) == 0;
@@ -234,9 +234,9 @@ static void check_mutant(const struct file *file, const struct launch_tables *ta
     }
     append_without_setting(&without, &file->text, &line);
     put_name(&name, &changed, line.name);
-    struct reading before = read_text(file->name, file->text.data, file->text.size, tables);
-    struct reading lacks = read_text(file->name, without.data, without.size, tables);
-    struct reading after = read_text(file->name, changed.data, changed.size, tables);
+    struct launch_reading before = read_text(file->name, file->text.data, file->text.size, tables);
+    struct launch_reading lacks = read_text(file->name, without.data, without.size, tables);
+    struct launch_reading after = read_text(file->name, changed.data, changed.size, tables);
     bool decides = lacks.status == STATUS_OK && !readings_are_equal(&before, &lacks);
     bool remarks = after.status != STATUS_OK || is_named(&after.remarks, name.data);
     bool same = strcmp(before.options.data, after.options.data) == 0;

@@ -119,14 +119,14 @@ static void a_fault_of_the_library_is_words(void)
 
 /* The test's events: six events outside the engine, at 1 to 6 s, of which the third sets a timer at 3.5 s, and a flow
  * that ends at 5 s. */
-struct ahead {
+struct events_ahead {
     int done, until[6]; /* events so far; for each, the time (ms) to which the clock may advance */
     double ended_s, fired_s;
 };
 
 static bool run_ahead(void *context, double until_s)
 {
-    struct ahead *a = context;
+    struct events_ahead *a = context;
     double date_s = a->done + 1;
     if (a->done == 6 || date_s > until_s)
         return false;
@@ -138,7 +138,7 @@ static bool run_ahead(void *context, double until_s)
 
 static void ahead_done(void *context, int64_t tag)
 {
-    struct ahead *a = context;
+    struct events_ahead *a = context;
     if (tag == 2)
         a->fired_s = engine_now_s();
     else
@@ -150,7 +150,7 @@ static void events_outside_the_engine_know_its_next_date(void)
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        struct ahead a = {0};
+        struct events_ahead a = {0};
         static const double bytes_per_s = 1e9;
         static const uint32_t link = 0;
         engine_init(ahead_done, run_ahead, &a, &bytes_per_s, 1);
