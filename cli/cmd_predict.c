@@ -247,8 +247,9 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     struct prediction_question question = {
         .setup = &setup,
         .is_exact = exact,
-        .whole_list = exact || options_given(options, "o") || options_given(options, "verify"),
-        .skip_offsets = !needs_memory_offsets(options),
+        .builds_whole_list =
+            exact || options_given(options, "o") || options_given(options, "verify"),
+        .skips_offsets = !needs_memory_offsets(options),
         .kernel_times_path = options_text(options, "kernel-times"),
     };
     struct prediction prediction = {0};

@@ -204,7 +204,7 @@ static void keep_needed_layouts(struct external_runs *figures)
         for (size_t k = 0; k < figures->row_count && !wanted; k++)
             wanted = figures->rows[k].metric == METRIC_MAX_SEQ_LEN &&
                      external_are_in_same_group(&figures->rows[i], &figures->rows[k],
-                                                VALIDATION_LENGTHS);
+                                                VALIDATION_LENGTHS_KEY);
         if (wanted)
             figures->rows[kept++] = figures->rows[i];
     }

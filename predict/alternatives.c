@@ -22,7 +22,7 @@ enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 
 /* An option, or a pair of options, is named as faster only if the step with it takes less than this share of the step
  * without it. */
-#define WORTH 0.995
+#define WORTHWHILE_STEP_SHARE 0.995
 
 /* The member of a request that an option sets. */
 enum changed_field {
@@ -151,17 +151,17 @@ struct trials {
     bool asks_only_verdicts; /* only verdicts are found, no step is simulated */
 };
 
-static struct prediction_question trial_question(const struct setup *setup,
-                                                 const struct request *request, bool exact)
+static struct prediction_question question_of_trial(const struct setup *setup,
+                                                    const struct request *request, bool exact)
 {
     return (struct prediction_question){.setup = setup,
                                         .request = request,
                                         .is_exact = exact,
-                                        .skip_offsets = true,
-                                        .skip_causes = true};
+                                        .skips_offsets = true,
+                                        .skips_causes = true};
 }
 
-static void try_request(void *context, size_t job, void *result)
+static void predict_trial_job(void *context, size_t job, void *result)
 {
     const struct trials *trials = context;
     struct alternative_trial *trial = result;
@@ -173,7 +173,7 @@ static void try_request(void *context, size_t job, void *result)
     else
         apply_option(&request, trials->option[job]);
     const struct prediction_question question =
-        trial_question(trials->setup, &request, trials->is_exact);
+        question_of_trial(trials->setup, &request, trials->is_exact);
     enum status status = prediction_memory(&p, &question, NULL, NULL);
     if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->asks_only_verdicts)))
         status = prediction_time(&p, NULL);
@@ -184,7 +184,7 @@ static void try_request(void *context, size_t job, void *result)
 }
 
 /* Returns the largest number of requests that one round predicts, by OPS_MAX and TRIES_MIN. */
-static size_t max_tries(const struct prediction *base)
+static size_t max_tries_per_round(const struct prediction *base)
 {
     size_t ops = repeats_whole_op_count(&base->ir.repeats, REPEATS_ALL_ROLES, base->ir.op.count),
            tries = OPS_MAX / (ops + 1);
@@ -216,25 +216,25 @@ static double lower_bound_of(const struct trials *trials, const struct alternati
  * returns the new count. Options that are refused are dropped, and count nowhere. Options whose bound is `limit` or more
  * are dropped, and count in best->tried_count. Options that are neither, but are not among the `tries`, count in
  * best->skipped_count. */
-static size_t keep_lowest_bounds(struct trials *trials, size_t first, size_t count, size_t tries,
-                                 double limit, struct alternative *best)
+static size_t keep_options_with_lowest_bounds(struct trials *trials, size_t first, size_t count,
+                                              size_t tries, double limit, struct alternative *best)
 {
-    struct bounded_option bounded[ALTERNATIVES_MAX];
+    struct bounded_option bounded_options[ALTERNATIVES_MAX];
     size_t legal = 0, kept = first;
     for (size_t i = first; i < count; i++) {
         double bound = lower_bound_of(trials, trials->option[i]);
         if (bound >= limit)
             best->tried_count++;
         else if (bound >= 0)
-            bounded[legal++] = (struct bounded_option){trials->option[i], bound};
+            bounded_options[legal++] = (struct bounded_option){trials->option[i], bound};
     }
     for (size_t i = 0; i < legal; i++) {
         size_t lower = 0;
         for (size_t k = 0; k < legal; k++)
-            lower += bounded[k].lower_bound < bounded[i].lower_bound ||
-                     (bounded[k].lower_bound == bounded[i].lower_bound && k < i);
+            lower += bounded_options[k].lower_bound < bounded_options[i].lower_bound ||
+                     (bounded_options[k].lower_bound == bounded_options[i].lower_bound && k < i);
         if (lower < tries)
-            trials->option[kept++] = bounded[i].option;
+            trials->option[kept++] = bounded_options[i].option;
         else
             best->skipped_count++;
     }
@@ -258,10 +258,10 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
     for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(option_table); i++)
         if (!has_value_already(&base->choices, &option_table[i]))
             trials->option[count++] = &option_table[i];
-    count =
-        keep_lowest_bounds(trials, 1, count, max_tries(base) - 1, base->sim.step_s * WORTH, best);
+    count = keep_options_with_lowest_bounds(trials, 1, count, max_tries_per_round(base) - 1,
+                                            base->sim.step_s * WORTHWHILE_STEP_SHARE, best);
     enum status status =
-        workers_run(count, sizeof trial[0], try_request, trials, trial, NULL, diag);
+        workers_run(count, sizeof trial[0], predict_trial_job, trials, trial, NULL, diag);
     if (status != STATUS_OK)
         return status;
     best->ideal_step_s = trial[0].was_predicted ? trial[0].step_s : 0;
@@ -269,7 +269,7 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
         if (!trial[i].was_predicted)
             continue;
         best->tried_count++;
-        if (trial[i].verdict.fits && trial[i].step_s < base->sim.step_s * WORTH &&
+        if (trial[i].verdict.fits && trial[i].step_s < base->sim.step_s * WORTHWHILE_STEP_SHARE &&
             (fastest == SIZE_MAX || is_better_trial(&trial[i], &trial[fastest])))
             fastest = i;
     }
@@ -281,10 +281,10 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
     return STATUS_OK;
 }
 
-/* Sets in *request the option that, of those that are predicted (keep_lowest_bounds()), lowers the missing memory most,
- * appends it to best->options, and stores its verdict in best->verdict. Bit f of *used: no option may set enum
- * changed_field f any more; the function adds the bit of the field that it sets. Returns STATUS_NO if no option lowers
- * the missing memory. */
+/* Sets in *request the option that, of those that are predicted (keep_options_with_lowest_bounds()), lowers the missing
+ * memory most, appends it to best->options, and stores its verdict in best->verdict. Bit f of *used: no option may set
+ * enum changed_field f any more; the function adds the bit of the field that it sets. Returns STATUS_NO if no option
+ * lowers the missing memory. */
 static enum status add_best_memory_option(struct alternative *best, struct request *request,
                                           unsigned *used, const struct prediction *base,
                                           struct diag *diag)
@@ -300,8 +300,9 @@ static enum status add_best_memory_option(struct alternative *best, struct reque
         if (!has_value_already(&choices, &option_table[i]) &&
             (*used >> option_table[i].field & 1u) == 0)
             trials.option[count++] = &option_table[i];
-    count = keep_lowest_bounds(&trials, 0, count, max_tries(base), DBL_MAX, best);
-    status = workers_run(count, sizeof trial[0], try_request, &trials, trial, NULL, diag);
+    count = keep_options_with_lowest_bounds(&trials, 0, count, max_tries_per_round(base), DBL_MAX,
+                                            best);
+    status = workers_run(count, sizeof trial[0], predict_trial_job, &trials, trial, NULL, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
@@ -339,7 +340,7 @@ static enum status find_fitting_options(struct alternative *best, const struct p
         return STATUS_OK;
     struct prediction p = {0};
     const struct prediction_question question =
-        trial_question(base->setup, &changed, base->question.is_exact);
+        question_of_trial(base->setup, &changed, base->question.is_exact);
     status = prediction_make(&p, &question, diag);
     best->step_s = p.sim.step_s;
     prediction_release(&p);
@@ -375,8 +376,8 @@ struct suggestion_trials {
     struct suggestion_pair {
         /* second: NULL for an option by itself */
         const struct alternative_option *first, *second;
-    } pair[SUGGESTIONS_MAX]; /* the first single_count are the options by themselves */
-    size_t single_count;
+    } pair[SUGGESTIONS_MAX]; /* the first single_option_count are the options by themselves */
+    size_t single_option_count;
 };
 
 uint64_t alternatives_allocator_bytes(const struct prediction *p)
@@ -392,7 +393,7 @@ static void try_suggestion(void *context, size_t job, void *result)
     struct suggestion_trial *trial = result;
     struct request request = *trials->request;
     struct prediction p = {0};
-    const struct prediction_question question = trial_question(trials->setup, &request, false);
+    const struct prediction_question question = question_of_trial(trials->setup, &request, false);
     apply_option(&request, pair->first);
     if (pair->second != NULL)
         apply_option(&request, pair->second);
@@ -421,7 +422,8 @@ static int compare_suggestions(const void *left, const void *right)
 /* Fills pair[] with the options that have an effect on the choices, first each by itself, then each two that set
  * different fields, as far as there is room. Attention kernels are left out. Returns the number of elements that it
  * filled. */
-static size_t list_pairs(struct suggestion_trials *trials, const struct choices *choices)
+static size_t list_options_and_pairs(struct suggestion_trials *trials,
+                                     const struct choices *choices)
 {
     struct suggestion_pair *pair = trials->pair;
     size_t count = 0;
@@ -429,26 +431,26 @@ static size_t list_pairs(struct suggestion_trials *trials, const struct choices 
         if (!has_value_already(choices, &option_table[i]) &&
             option_table[i].field != FIELD_ATTENTION)
             pair[count++] = (struct suggestion_pair){.first = &option_table[i]};
-    trials->single_count = count;
-    for (size_t i = 0; i < trials->single_count; i++)
-        for (size_t k = i + 1; k < trials->single_count && count < SUGGESTIONS_MAX; k++)
+    trials->single_option_count = count;
+    for (size_t i = 0; i < trials->single_option_count; i++)
+        for (size_t k = i + 1; k < trials->single_option_count && count < SUGGESTIONS_MAX; k++)
             if (pair[i].first->field != pair[k].first->field)
                 pair[count++] = (struct suggestion_pair){pair[i].first, pair[k].first};
     return count;
 }
 
-/* True if trial number i fits and, if it is of two options, takes less than the share WORTH of the step with each of
- * them that fits by itself. */
+/* True if trial number i fits and, if it is of two options, takes less than the share WORTHWHILE_STEP_SHARE of the step
+ * with each of them that fits by itself. */
 static bool is_suggestion(const struct suggestion_trials *trials,
                           const struct suggestion_trial *trial, size_t i)
 {
     const struct suggestion_pair *pair = &trials->pair[i];
     if (pair->second == NULL || !trial[i].fits)
         return trial[i].fits;
-    for (size_t k = 0; k < trials->single_count; k++) {
+    for (size_t k = 0; k < trials->single_option_count; k++) {
         const struct alternative_option *single = trials->pair[k].first;
         if ((pair->first == single || pair->second == single) && trial[k].fits &&
-            trial[k].step_s * WORTH <= trial[i].step_s)
+            trial[k].step_s * WORTHWHILE_STEP_SHARE <= trial[i].step_s)
             return false;
     }
     return true;
@@ -461,7 +463,7 @@ enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t 
     struct suggestion_trials trials = {
         .setup = base->setup, .request = base->question.request, .allocator_max_bytes = most_bytes};
     struct suggestion_trial trial[SUGGESTIONS_MAX];
-    size_t jobs = list_pairs(&trials, &base->choices);
+    size_t jobs = list_options_and_pairs(&trials, &base->choices);
     enum status status =
         workers_run(jobs, sizeof trial[0], try_suggestion, &trials, trial, NULL, diag);
     *tried = jobs;

@@ -91,6 +91,6 @@ bool attention_division(struct attention_division *division, const struct predic
     free(rows);
     division->pairs_over_mean = visible_find_fullest_place(ir).pairs_over_mean;
     if (p->even_step_s > 0)
-        division->step_over_even_step = (p->sim.step_s - p->jitter_s) / p->even_step_s;
+        division->step_to_even_step_ratio = (p->sim.step_s - p->jitter_s) / p->even_step_s;
     return true;
 }

@@ -20,7 +20,7 @@ struct attention_division {
     /* The seconds of the step without jitter, divided by those that it would take if every rank had the mean number of
      * visible pairs and waited for no keys and values. 0: not known, since the latter step was not simulated
      * (prediction.even_step_s). */
-    double step_over_even_step;
+    double step_to_even_step_ratio;
 };
 
 /* Fills *division. Returns false, and leaves *division all-zero, if no context ranks divide packed or dealt sequences,

@@ -37,21 +37,22 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
 /* The least seconds that a device takes for a flop. product_s_per_flop: for one flop of a product.
  * attention_s_per_flop: for forward and backward of attention together, for each flop of the forward; the backward has
  * 2.5 times the flops of the forward. */
-struct least_rates {
+struct min_s_per_flop {
     double product_s_per_flop, attention_s_per_flop;
 };
 
 /* Returns the rates for a device's work. forwards: how often the forward of attention counts. */
-static struct least_rates least_rates_of(const struct setup *setup, const struct choices *c,
-                                         double forwards)
+static struct min_s_per_flop min_s_per_flop_of(const struct setup *setup, const struct choices *c,
+                                               double forwards)
 {
     const struct device_cost *cost = &setup->cost;
     const double peak = setup->cluster.device.peak_flop_per_s;
     if (cost->is_ideal)
-        return (struct least_rates){1 / peak, (forwards + 2.5) / peak};
-    return (struct least_rates){1 / product_flop_per_s(cost, c),
-                                forwards / attention_flop_per_s(cost, c, ATTENTION_FORWARD_PASS) +
-                                    2.5 / attention_flop_per_s(cost, c, ATTENTION_BACKWARD_PASS)};
+        return (struct min_s_per_flop){1 / peak, (forwards + 2.5) / peak};
+    return (struct min_s_per_flop){
+        1 / product_flop_per_s(cost, c),
+        forwards / attention_flop_per_s(cost, c, ATTENTION_FORWARD_PASS) +
+            2.5 / attention_flop_per_s(cost, c, ATTENTION_BACKWARD_PASS)};
 }
 
 /* Returns how often a step computes the forward of attention: twice if whole layers are recomputed (`full`, `offload`).
@@ -66,7 +67,7 @@ static double attention_forwards(const struct choices *c)
 /* Returns the seconds that one device takes for tokens [0, end) of a sequence in all layers, forward and backward.
  * Products count three times their forward, or twice if weights are frozen. seen: the flops of attention in the forward
  * of these tokens in one layer. */
-static double layers_compute_s(const struct choices *c, const struct least_rates *rates,
+static double layers_compute_s(const struct choices *c, const struct min_s_per_flop *rates,
                                int64_t end, double seen)
 {
     const struct transformer *t = c->model;
@@ -76,7 +77,7 @@ static double layers_compute_s(const struct choices *c, const struct least_rates
             seen * rates->attention_s_per_flop);
 }
 
-static double head_compute_s(const struct choices *c, const struct least_rates *rates)
+static double head_compute_s(const struct choices *c, const struct min_s_per_flop *rates)
 {
     return transformer_step_products_per_weight(c->model) * (double)c->global_batch *
            (double)c->seq * (double)transformer_head_flops_per_token(c->model) *
@@ -103,7 +104,7 @@ static double bound_of_layers_s(const struct choices *c, double all_s, double he
  * gradient of its last unit. */
 static double first_subsequence_s(const struct setup *setup, const struct choices *c)
 {
-    const struct least_rates rates = least_rates_of(setup, c, 1);
+    const struct min_s_per_flop rates = min_s_per_flop_of(setup, c, 1);
     int64_t end = pipeline_tokens_before(c, 1);
     double seen = c->documents == NULL ? transformer_visible_attention_flops(c->model, end) : 0;
     return (double)c->micro_batch * (double)c->dp * layers_compute_s(c, &rates, end, seen);
@@ -111,16 +112,16 @@ static double first_subsequence_s(const struct setup *setup, const struct choice
 
 double bound_step_s(const struct setup *setup, const struct choices *c)
 {
-    struct least_rates rates = least_rates_of(setup, c, attention_forwards(c));
+    struct min_s_per_flop rates = min_s_per_flop_of(setup, c, attention_forwards(c));
     double seen = document_visible_flops(c->documents, c->model, c->seq);
     double all_s = (double)c->global_batch * layers_compute_s(c, &rates, c->seq, seen);
     return bound_of_layers_s(c, all_s, head_compute_s(c, &rates), first_subsequence_s(setup, c));
 }
 
 double bound_step_from_layer_s(const struct setup *setup, const struct choices *c,
-                               const struct bound_layer *layer)
+                               const struct layer_lower_bound *layer)
 {
-    struct least_rates rates = least_rates_of(setup, c, attention_forwards(c));
+    struct min_s_per_flop rates = min_s_per_flop_of(setup, c, attention_forwards(c));
     double unit = (double)c->model->layers * (double)c->ranks / (double)c->pp;
     double head = 2 * layer->issue_s < layer->step_s ? head_compute_s(c, &rates) : 0;
     return bound_of_layers_s(c, (double)c->accumulation * unit * layer->step_s, head,
@@ -206,7 +207,7 @@ static void find_saved_bytes_per_token(struct bytes_per_token *kept, const struc
                               .gpus_per_node = ranks};
     kept->count = 0;
     /* if the request is refused, there are no rows */
-    (void)two_layers_table(&row, &rows, &request, NULL);
+    (void)two_layers_make_table(&row, &rows, &request, NULL);
     for (uint32_t i = 0; i < rows && kept->count < ROWS_MAX; i++)
         if (row[i].class == ACTIVATION_FOR_OWN_BACKWARD)
             kept->tensor_bytes[kept->count++] = (double)row[i].bytes / (double)(TOKENS * ranks);
@@ -254,18 +255,18 @@ static struct sequence_bytes subsequence_bytes(const struct choices *c)
     double width = (double)(transformer_kv_columns(&share) + transformer_v_columns(&share));
     double kv = (double)c->seq / c->hp * width * (double)dtype_bytes((enum dtype)c->dtype) * layers;
     struct sequence_bytes kept = {.device_bytes = kv};
-    struct bytes_per_token of_token;
+    struct bytes_per_token saved_per_token;
     if (c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_RATIO)
         return kept;
-    find_saved_bytes_per_token(&of_token, c);
+    find_saved_bytes_per_token(&saved_per_token, c);
     for (uint32_t i = 0; i < c->subsequences; i++) {
         double tokens = (double)(pipeline_tokens_before(c, i + 1) - pipeline_tokens_before(c, i));
-        double bytes = layers * saved_bytes_of_tokens(&of_token, tokens, 0);
+        double bytes = layers * saved_bytes_of_tokens(&saved_per_token, tokens, 0);
         double leaves = offloaded_share(c, i, bytes);
         kept.device_bytes += fmax(0, (1 - leaves) * bytes - (leaves > 0 ? grain : 0));
         if (i + 1 == c->subsequences)
             continue;
-        bytes = (layers - 1) * saved_bytes_of_tokens(&of_token, tokens, grain);
+        bytes = (layers - 1) * saved_bytes_of_tokens(&saved_per_token, tokens, grain);
         kept.host_bytes += bytes * offloaded_share(c, i, bytes);
     }
     return kept;

@@ -14,7 +14,7 @@ double bound_step_s(const struct setup *setup, const struct choices *choices);
 /* The seconds of one layer, forward and backward of one micro-batch, on the ranks of one sequence. kernels_s: a rank's
  * kernels if nothing is recomputed. issue_s: the time for which a rank's host issues all ops. step_s: the time from the
  * start to the end, in which host and device work at the same time. */
-struct bound_layer {
+struct layer_lower_bound {
     double kernels_s, issue_s, step_s;
 };
 
@@ -22,7 +22,7 @@ struct bound_layer {
  * flops take. All layers must be alike. The head counts only if the host issues a layer in less than half of the
  * layer's time; otherwise its kernels may run while layers are issued. */
 double bound_step_from_layer_s(const struct setup *setup, const struct choices *choices,
-                               const struct bound_layer *layer);
+                               const struct layer_lower_bound *layer);
 
 /* bound_state_bytes() returns the bytes of a GPU's part of the parameters (0 if these are in host memory), and of its
  * process's context. bound_optimizer_bytes() returns those of its part of the optimizer's states; 0 if these are on the

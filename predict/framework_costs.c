@@ -214,8 +214,8 @@ static void clear_weight_permutations(const struct prediction *p, double *work_s
 }
 
 /* True if a layer with experts does work of this kind to send rows to its experts, to multiply there, or to return the
- * results; an all-to-all of attention counts, too. Activations are of a kind that other layers have, too: mark_shapes()
- * finds those of experts. */
+ * results; an all-to-all of attention counts, too. Activations are of a kind that other layers have, too:
+ * mark_layer_and_expert_shapes() finds those of experts. */
 static bool is_expert_work(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
@@ -252,20 +252,21 @@ static bool graphs_have_experts(const struct prediction *p)
 /* Sets of_layer[shape] for each shape of which an op belongs to a layer, and of_expert[shape] for each activation that
  * reads what a grouped product wrote: those of experts. Embedding, loss and optimizer have shapes of their own; only the
  * last norm may share the shape of the layers' norms. */
-static void mark_shapes(const struct ir *ir, bool *of_layer, bool *of_expert)
+static void mark_layer_and_expert_shapes(const struct ir *ir, bool *of_layer, bool *of_expert)
 {
-    bool *made_by_experts = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *made_by_experts);
+    bool *is_made_by_experts =
+        heap_zalloc((size_t)ir->buffer.count + 1, sizeof *is_made_by_experts);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const uint32_t shape = ir->op.shape[op];
         const struct work *work = &ir->shape[shape];
         if (ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] != PHASE_OPTIMIZER)
             of_layer[shape] = true;
         if (work->kind == WORK_MATMUL && work->matmul.groups > 0)
-            made_by_experts[ir_touched_buffer(ir, op, ir->op.read_count[op])] = true;
+            is_made_by_experts[ir_touched_buffer(ir, op, ir->op.read_count[op])] = true;
         else if (work->kind == WORK_SWIGLU || work->kind == WORK_SWIGLU_BACKWARD)
-            of_expert[shape] |= made_by_experts[ir_touched_buffer(ir, op, 0)];
+            of_expert[shape] |= is_made_by_experts[ir_touched_buffer(ir, op, 0)];
     }
-    free(made_by_experts);
+    free(is_made_by_experts);
 }
 
 /* Sets issue_s[shape] to 0 if a CUDA graph launches the ops of the shape. Synchronisations of the host keep their time.
@@ -280,7 +281,7 @@ static void clear_graph_launches(const struct prediction *p, const struct device
         return;
     bool *of_layer = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *of_layer);
     bool *of_expert = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *of_expert);
-    mark_shapes(&p->ir, of_layer, of_expert);
+    mark_layer_and_expert_shapes(&p->ir, of_layer, of_expert);
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         const bool routes = work->kind == WORK_ROUTE || work->kind == WORK_ROUTE_BACKWARD,

@@ -49,7 +49,7 @@ static void raise_low_end_to_peak(struct interval *time, const struct prediction
     time->high = fmax(time->high, time->low);
 }
 
-struct intervals intervals_of(const struct prediction *p)
+struct intervals intervals_of_prediction(const struct prediction *p)
 {
     const struct interval none = {.low = NAN, .high = NAN, .deviation = NAN};
     struct intervals intervals = {
@@ -68,14 +68,14 @@ struct intervals intervals_of(const struct prediction *p)
             interval_of_run(&p->setup->evidence, (enum residual_of)i, &run, NULL);
     /* if steps were published of this device, their errors include the errors of its estimated numbers, and
      * estimate_error must not count these once more */
-    bool errors_included = time->device_is_measured;
+    bool includes_estimate_errors = time->device_is_measured;
     bool needs_spreads = spread_is_known(&p->setup->cost, &p->setup->cluster) ||
-                         (!errors_included && spreads_are_needed(p->setup));
+                         (!includes_estimate_errors && spreads_are_needed(p->setup));
     if (needs_spreads && !p->spreads.is_known)
         *time = none;
     if (needs_spreads && interval_is_known(time)) {
         intervals.spreads = p->spreads;
-        for (int part = 0; part < SPREAD_PART_COUNT && errors_included; part++)
+        for (int part = 0; part < SPREAD_PART_COUNT && includes_estimate_errors; part++)
             intervals.spreads.estimate_error[part] = 0;
         time->low = -machine_half_width(&intervals.spreads, -time->low);
         time->high = machine_half_width(&intervals.spreads, time->high);
@@ -214,7 +214,7 @@ void intervals_put_evidence(struct text *out, const struct intervals *intervals,
         put_largest_estimate_error(out, spreads);
 }
 
-void intervals_put_both(struct text *out, const struct intervals *intervals)
+void intervals_put_time_and_memory(struct text *out, const struct intervals *intervals)
 {
     static const char *const names[RESIDUAL_COUNT] = {"time", "memory"};
     bool first = true;
@@ -232,7 +232,7 @@ void intervals_put_both(struct text *out, const struct intervals *intervals)
 void intervals_put_line(struct text *out, const struct intervals *intervals)
 {
     struct text from = {0};
-    intervals_put_both(&from, intervals);
+    intervals_put_time_and_memory(&from, intervals);
     if (from.size > 0)
         text_printf(out, "%-11s90 %%: %s\n", "interval", from.data);
     text_release(&from);

@@ -20,7 +20,7 @@ struct intervals {
     /* the spreads of the machine's numbers, if they are part of the time's interval; else all-zero */
     struct spreads spreads;
 };
-struct intervals intervals_of(const struct prediction *prediction);
+struct intervals intervals_of_prediction(const struct prediction *prediction);
 
 /* True if there is an interval for this figure. */
 bool intervals_are_known(const struct intervals *intervals, enum residual_of of);
@@ -45,7 +45,7 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
 
 /* Appends the intervals of time and memory that are known, each with its evidence: "time -18 to +42 %, never measured:
  * ...; memory ...". */
-void intervals_put_both(struct text *out, const struct intervals *intervals);
+void intervals_put_time_and_memory(struct text *out, const struct intervals *intervals);
 
 /* Appends the evidence for an interval: the features of intervals_put_unmeasured(), or, if there are none, that all
  * that the step consists of was measured. Two clauses may follow: one on the user's own runs, if any moved the

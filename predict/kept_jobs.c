@@ -17,8 +17,8 @@ struct unfinished_jobs {
 
 static void do_unfinished_job(void *context, size_t number, void *result)
 {
-    const struct unfinished_jobs *left = context;
-    left->function(left->context, left->job_number[number], result);
+    const struct unfinished_jobs *unfinished = context;
+    unfinished->function(unfinished->context, unfinished->job_number[number], result);
 }
 
 static bool is_all_zero(const char *bytes, size_t size)
@@ -43,24 +43,25 @@ enum status kept_jobs_run(const struct kept_jobs *kept, const uint64_t *key, siz
 {
     if (kept->answer_file == NULL)
         return workers_run(count, result_size, function, context, results, progress, diag);
-    struct unfinished_jobs left = {function, context, heap_alloc(count + 1, sizeof(size_t)), 0};
+    struct unfinished_jobs unfinished = {function, context, heap_alloc(count + 1, sizeof(size_t)),
+                                         0};
     char *result = results, *made;
     memset(results, 0, count * result_size);
     for (size_t i = 0; i < count; i++)
         if (!answer_file_find(kept->answer_file,
                               digest_add(kept->question_digest, &key[i], sizeof key[i]),
                               result + i * result_size, result_size))
-            left.job_number[left.job_count++] = i;
-    made = heap_zalloc(left.job_count + 1, result_size);
-    enum status status =
-        workers_run(left.job_count, result_size, do_unfinished_job, &left, made, progress, diag);
-    for (size_t i = 0; i < left.job_count; i++) {
-        const size_t job = left.job_number[i];
+            unfinished.job_number[unfinished.job_count++] = i;
+    made = heap_zalloc(unfinished.job_count + 1, result_size);
+    enum status status = workers_run(unfinished.job_count, result_size, do_unfinished_job,
+                                     &unfinished, made, progress, diag);
+    for (size_t i = 0; i < unfinished.job_count; i++) {
+        const size_t job = unfinished.job_number[i];
         memcpy(result + job * result_size, made + i * result_size, result_size);
         keep_result(kept, digest_add(kept->question_digest, &key[job], sizeof key[job]),
                     result + job * result_size, result_size);
     }
     free(made);
-    free(left.job_number);
+    free(unfinished.job_number);
     return status;
 }

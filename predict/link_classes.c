@@ -57,8 +57,8 @@ static enum link_sort link_sort_of(enum work_kind kind)
 
 /* Sets *within if some two neighbours in an instance of the group are in the same domain of the fabric (one or several
  * nodes), and *between if some two are in different domains. Otherwise leaves them unchanged. */
-static void find_reach(const struct ir *ir, const struct cluster *cluster, uint32_t group,
-                       bool *within, bool *between)
+static void find_reach_of_group(const struct ir *ir, const struct cluster *cluster, uint32_t group,
+                                bool *within, bool *between)
 {
     const struct group *g = &ir->group[group];
     uint32_t size = group_rank_count(&ir->mesh, g), instances = group_instance_count(&ir->mesh, g);
@@ -74,7 +74,7 @@ static void find_reach(const struct ir *ir, const struct cluster *cluster, uint3
 
 /* Returns, on the heap, the sorts of work of each group as bits of enum link_sort. The last element, after those of the
  * groups, is for copies between host and device. */
-static unsigned *find_sorts(const struct ir *ir)
+static unsigned *find_work_sorts_of_groups(const struct ir *ir)
 {
     unsigned *sorts = heap_zalloc(ir->group_count + 1u, sizeof *sorts);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
@@ -87,30 +87,30 @@ static unsigned *find_sorts(const struct ir *ir)
 }
 
 /* Sets used[reach] to the sorts of work whose data travel that far, as bits of enum link_sort. */
-static void find_used_sorts(unsigned used[REACH_NODES + 1], const struct ir *ir,
-                            const struct cluster *cluster)
+static void find_work_sorts_by_reach(unsigned used[REACH_NODES + 1], const struct ir *ir,
+                                     const struct cluster *cluster)
 {
     bool shared = cluster->fabric.kind == FABRIC_LOOPBACK;
-    unsigned *sorts = find_sorts(ir);
+    unsigned *sorts = find_work_sorts_of_groups(ir);
     used[REACH_HOST] = sorts[ir->group_count];
     for (uint32_t g = 0; g < ir->group_count; g++) {
         bool within = false, between = false;
         if (sorts[g] != 0)
-            find_reach(ir, cluster, g, &within, &between);
+            find_reach_of_group(ir, cluster, g, &within, &between);
         used[shared ? REACH_DEVICE : REACH_NODE] |= within ? sorts[g] : 0;
         used[REACH_NODES] |= between ? sorts[g] : 0;
     }
     free(sorts);
 }
 
-size_t link_classes(struct link_class class[LINK_CLASSES_MAX], const struct ir *ir,
-                    const struct cluster *cluster)
+size_t link_classes_list(struct link_class class[LINK_CLASSES_MAX], const struct ir *ir,
+                         const struct cluster *cluster)
 {
     unsigned used[REACH_NODES + 1] = {0};
     size_t count = 0;
     if (cluster->is_ideal)
         return 0;
-    find_used_sorts(used, ir, cluster);
+    find_work_sorts_by_reach(used, ir, cluster);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if ((used[rows[i].reach] & rows[i].sorts) == 0)
             continue;

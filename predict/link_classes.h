@@ -20,7 +20,7 @@ struct link_class {
 
 /* Lists the classes of links that ops of the schedule use on this cluster. Returns their number; 0 on ideal
  * hardware. */
-size_t link_classes(struct link_class class[LINK_CLASSES_MAX], const struct ir *ir,
-                    const struct cluster *cluster);
+size_t link_classes_list(struct link_class class[LINK_CLASSES_MAX], const struct ir *ir,
+                         const struct cluster *cluster);
 
 #endif

@@ -17,7 +17,7 @@ static void read_times(struct prediction_result *result, const struct prediction
         return;
     result->products = p->products;
     result->hfu = prediction_hfu(p);
-    result->intervals = intervals_of(p);
+    result->intervals = intervals_of_prediction(p);
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++)
         result->mfu[i] = prediction_mfu(p, (enum mfu_convention)i);
 }
@@ -32,7 +32,7 @@ void prediction_read(struct prediction_result *result, const struct prediction *
     };
     if (!p->is_simulated)
         return;
-    const struct sim_peak *peak = prediction_device_peak(p);
+    const struct sim_peak *peak = prediction_device_memory_peak(p);
     result->peak_bytes = peak->bytes;
     memcpy(result->peak_category_bytes, peak->category_bytes, sizeof result->peak_category_bytes);
     read_times(result, p);

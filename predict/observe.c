@@ -8,21 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* UPDATES: how often find_kind_factors() improves its factors. STRAYS_SHOWN: rows without an op that are named. */
+/* UPDATES: how often fit_kind_factors() improves its factors. STRAYS_SHOWN: rows without an op that are named. */
 enum { UPDATES = 200, STRAYS_SHOWN = 4 };
 /* longer gaps between kernels do not count: the queue was empty meanwhile */
 static const double GAP_MOST_S = 50e-6;
 
-void observed_release(struct observed *o)
+void observed_release(struct observation_set *o)
 {
     free(o->row);
     free(o->step_span_s);
     free(o->op_start_s);
     text_release(&o->longest_unmatched_rows);
-    *o = (struct observed){0};
+    *o = (struct observation_set){0};
 }
 
-static void add_observation(struct observed *o, struct observation row)
+static void add_observation(struct observation_set *o, struct observation row)
 {
     if (o->observation_count == o->capacity) {
         o->capacity = heap_next_capacity(o->capacity, o->observation_count + 1);
@@ -31,7 +31,7 @@ static void add_observation(struct observed *o, struct observation row)
     o->row[o->observation_count++] = row;
 }
 
-static void add_step(struct observed *o, double span_s, double start_s)
+static void add_step_span(struct observation_set *o, double span_s, double start_s)
 {
     if (o->step_count == o->step_capacity) {
         o->step_capacity = heap_next_capacity(o->step_capacity, o->step_count + 1);
@@ -78,8 +78,8 @@ static double predicted_row_s(const struct trace *predicted, uint32_t row)
  * GPU's memory can by its data sheet. Only ops in gaps between blocks count; the factor of a kind without any is 0. The
  * factor ignores that an L2 cache may hold the operands of a small op. The function is called only for GPUs, since on
  * processors caches hold the operands of most ops. */
-static void find_least_factors(const struct row_matches *m, const struct trace *predicted,
-                               const struct prediction *p, double least[WORK_KIND_COUNT])
+static void find_min_factors(const struct row_matches *m, const struct trace *predicted,
+                             const struct prediction *p, double least[WORK_KIND_COUNT])
 {
     const struct device_cost *cost = &p->setup->cost;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
@@ -101,13 +101,13 @@ static void find_least_factors(const struct row_matches *m, const struct trace *
  * (traces/row_matches.h) come as near as possible to the measured ones. Kinds whose predicted times have the same ratio
  * in every gap keep that ratio. No factor is below the kind's least factor, because a kind would otherwise get no time
  * at all if the program ran only short kernels in the gaps where the schedule has that kind. */
-static void find_kind_factors(const struct row_matches *m, const struct trace *predicted,
-                              const struct prediction *p, bool on_host,
-                              double factor[WORK_KIND_COUNT])
+static void fit_kind_factors(const struct row_matches *m, const struct trace *predicted,
+                             const struct prediction *p, bool on_host,
+                             double factor[WORK_KIND_COUNT])
 {
     double least[WORK_KIND_COUNT] = {0};
     if (!on_host)
-        find_least_factors(m, predicted, p, least);
+        find_min_factors(m, predicted, p, least);
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         factor[kind] = fmax(1, least[kind]);
     for (int update = 0; update < UPDATES; update++) {
@@ -138,7 +138,7 @@ static void find_kind_factors(const struct row_matches *m, const struct trace *p
 
 /* Divides the measured seconds of a block, or of a gap between blocks, among its ops, in proportion to their predicted
  * seconds; in a gap these are first multiplied by the factors of their kinds. Adds an observation for each op. */
-static void split_block_time(struct observed *o, const struct row_matches *m,
+static void split_block_time(struct observation_set *o, const struct row_matches *m,
                              const struct block_match *match, const struct trace *predicted,
                              const struct prediction *p, uint32_t rank, uint32_t first_step,
                              const double factor[WORK_KIND_COUNT])
@@ -177,7 +177,7 @@ static double median_gap_s(const struct trace *trace)
     return middle;
 }
 
-static void note_unmatched_rows(struct observed *o, const struct row_matches *m)
+static void note_unmatched_rows(struct observation_set *o, const struct row_matches *m)
 {
     for (size_t i = 0; i < m->stray_count; i++)
         o->unmatched_rows_s += m->strays[i].seconds;
@@ -200,7 +200,7 @@ static double median_queued_gap_s(const struct kineto_issue *issue)
     return middle;
 }
 
-static enum status add_foreign_recording(struct observed *o, const struct prediction *p,
+static enum status add_foreign_recording(struct observation_set *o, const struct prediction *p,
                                          const struct trace *trace,
                                          const struct kineto_issue *issue, const char *name,
                                          struct diag *diag)
@@ -221,15 +221,15 @@ static enum status add_foreign_recording(struct observed *o, const struct predic
         double starts = count_kernels(p, &predicted, m.predicted_rank);
         double gap_s = issue->step_count > 0 ? median_queued_gap_s(issue) : median_gap_s(trace);
         uint32_t first = (uint32_t)o->step_count;
-        find_kind_factors(&m, &predicted, p, on_host, factor);
+        fit_kind_factors(&m, &predicted, p, on_host, factor);
         for (size_t i = 0; i < m.match_count; i++)
             if (m.matches[i].measured_rows > 0)
                 split_block_time(o, &m, &m.matches[i], &predicted, p, rank, first, factor);
         for (size_t i = 0; i < m.step_count; i++)
-            add_step(o, m.recorded_steps[i].span_s,
-                     on_host ? m.recorded_steps[i].idle_s / fmax(starts, 1) : gap_s);
+            add_step_span(o, m.recorded_steps[i].span_s,
+                          on_host ? m.recorded_steps[i].idle_s / fmax(starts, 1) : gap_s);
         for (size_t i = 0; i < trace->ops.count; i++)
-            o->rows_s += trace->ops.end_s[i] - trace->ops.start_s[i];
+            o->all_rows_s += trace->ops.end_s[i] - trace->ops.start_s[i];
         for (uint32_t i = 0; i < predicted.ops.count; i++)
             o->predicted_ops_s += (double)m.step_count * predicted_row_s(&predicted, i);
         note_unmatched_rows(o, &m);
@@ -264,7 +264,7 @@ static enum status check_trace_row(const struct prediction *p, const struct trac
     return STATUS_OK;
 }
 
-static enum status add_own_trace(struct observed *o, const struct prediction *p,
+static enum status add_own_trace(struct observation_set *o, const struct prediction *p,
                                  const struct trace *trace, const char *name, struct diag *diag)
 {
     const struct trace_ops *ops = &trace->ops;
@@ -278,7 +278,7 @@ static enum status add_own_trace(struct observed *o, const struct prediction *p,
         double seconds = ops->end_s[i] - ops->start_s[i];
         first_s = fmin(first_s, ops->start_s[i]);
         last_s = fmax(last_s, ops->end_s[i]);
-        o->rows_s += seconds;
+        o->all_rows_s += seconds;
         add_observation(o, (struct observation){p->ir.op.shape[ops->op[i]], ops->op[i],
                                                 ops->rank[i], (uint32_t)o->step_count, seconds});
     }
@@ -287,11 +287,11 @@ static enum status add_own_trace(struct observed *o, const struct prediction *p,
     if (step != NULL && (!parse_double(step, strlen(step), &step_s) || !(step_s > 0)))
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "step_s is '%s': expected the seconds of a step", step);
-    add_step(o, step_s, median_gap_s(trace));
+    add_step_span(o, step_s, median_gap_s(trace));
     return STATUS_OK;
 }
 
-enum status observed_add_recording(struct observed *o, const struct prediction *p,
+enum status observed_add_recording(struct observation_set *o, const struct prediction *p,
                                    const struct trace *trace, bool foreign,
                                    const struct kineto_issue *issue, const char *name,
                                    struct diag *diag)
@@ -386,7 +386,7 @@ struct shape_times {
 
 /* Sets the median and the percentiles of a point's seconds. each_s: the seconds that starting an op takes, which are
  * added to each of them; 0: nothing is added. Sorts the arrays of *times. */
-static void put_point_times(struct point *point, struct shape_times *times, double each_s)
+static void set_point_times(struct point *point, struct shape_times *times, double each_s)
 {
     point->median_s = quantile(times->step_mean_s, times->step_count, 0.5) + each_s;
     point->p10_s = fmin(quantile(times->seconds, times->count, 0.1) + each_s, point->median_s);
@@ -416,7 +416,7 @@ static void collect_times(struct shape_times *times, const struct observation *r
     }
 }
 
-static void add_start_point(const struct observed *o, struct loc at, struct points *points)
+static void add_start_point(const struct observation_set *o, struct loc at, struct points *points)
 {
     struct point point = {.at = at,
                           .role = POINT_START,
@@ -430,7 +430,7 @@ static void add_start_point(const struct observed *o, struct loc at, struct poin
     memcpy(times.seconds, o->op_start_s, o->step_count * sizeof *o->op_start_s);
     memcpy(times.step_mean_s, o->op_start_s, o->step_count * sizeof *o->op_start_s);
     point.work.elements.count = 1;
-    put_point_times(&point, &times, 0);
+    set_point_times(&point, &times, 0);
     if (point.p10_s > 0)
         points_add(points, &point);
     free(times.seconds);
@@ -454,7 +454,7 @@ static void note_chained_kinds(const struct prediction *p, const bool *chained, 
 }
 
 /* Returns the median, over the steps, of the seconds that starting an op takes. */
-static double median_start_s(const struct observed *o)
+static double median_start_s(const struct observation_set *o)
 {
     double *start_s = heap_alloc(o->step_count, sizeof *start_s);
     memcpy(start_s, o->op_start_s, o->step_count * sizeof *start_s);
@@ -463,8 +463,8 @@ static double median_start_s(const struct observed *o)
     return middle_s;
 }
 
-void observed_add_points(const struct observed *o, const struct prediction *p, const char *name,
-                         struct points *points, struct text *notes)
+void observed_add_points(const struct observation_set *o, const struct prediction *p,
+                         const char *name, struct points *points, struct text *notes)
 {
     if (o->observation_count == 0 || o->step_count == 0)
         return;
@@ -493,7 +493,7 @@ void observed_add_points(const struct observed *o, const struct prediction *p, c
             continue;
         collect_times(&times, row + i, end - i, is_message(work));
         point.at = at;
-        put_point_times(&point, &times, is_kernel(p, row[i].op) ? each_s : 0);
+        set_point_times(&point, &times, is_kernel(p, row[i].op) ? each_s : 0);
         if (point.p10_s > 0)
             points_add(points, &point);
     }
@@ -503,7 +503,7 @@ void observed_add_points(const struct observed *o, const struct prediction *p, c
     free(times.step_mean_s);
 }
 
-struct observed_spread observed_step_spread(const struct observed *o)
+struct observed_spread observed_step_spread(const struct observation_set *o)
 {
     struct observed_spread spread = {0};
     if (o->step_count == 0)

@@ -40,7 +40,7 @@ struct observation {
 };
 
 /* All observations. All-zero is empty. */
-struct observed {
+struct observation_set {
     struct observation *row;
     size_t observation_count, capacity;
     /* number of recordings that were added, and of the steps in all of them */
@@ -50,7 +50,7 @@ struct observed {
     double *op_start_s; /* [step_count] the time to start an op (see above) */
     size_t step_capacity;
     /* seconds of all rows over all steps, and of those rows that belong to no op */
-    double rows_s, unmatched_rows_s;
+    double all_rows_s, unmatched_rows_s;
     /* for recordings of other programs: the predicted seconds, over all steps, of all ops, and of those ops for which a
      * row was found */
     double predicted_ops_s, matched_ops_s;
@@ -58,25 +58,26 @@ struct observed {
     bool is_recorded_on_cpu;            /* a recording of another program was made on processors */
 };
 
-void observed_release(struct observed *observed);
+void observed_release(struct observation_set *observed);
 
 /* Adds a recording, of another program (`foreign`) or of longhaul. issue: the times at which a recording of the PyTorch
  * profiler has ops issued; all-zero for other recordings. name: the name of the recording, for messages. */
-enum status observed_add_recording(struct observed *observed, const struct prediction *prediction,
-                                   const struct trace *trace, bool foreign,
-                                   const struct kineto_issue *issue, const char *name,
+enum status observed_add_recording(struct observation_set *observed,
+                                   const struct prediction *prediction, const struct trace *trace,
+                                   bool foreign, const struct kineto_issue *issue, const char *name,
                                    struct diag *diag);
 
 /* Appends a point for each measured shape of the schedule, and one for the start of an op. Synchronisations, sends and
  * receives get none, nor does a shape whose measured times are 0. name: the name of the points in messages. Lists in
  * *notes the kinds of work that get no points because the profile runs them as chains of kernels. */
-void observed_add_points(const struct observed *observed, const struct prediction *prediction,
-                         const char *name, struct points *points, struct text *notes);
+void observed_add_points(const struct observation_set *observed,
+                         const struct prediction *prediction, const char *name,
+                         struct points *points, struct text *notes);
 
 /* The median, the lowest and the highest span of the recorded steps; all 0 if no step was recorded. */
 struct observed_spread {
     double median_s, low_s, high_s;
 };
-struct observed_spread observed_step_spread(const struct observed *observed);
+struct observed_spread observed_step_spread(const struct observation_set *observed);
 
 #endif

@@ -147,9 +147,9 @@ struct operator_times operator_times_of(const struct prediction *p)
     else if (!times.has_all_to_all)
         times.exchange_s = 0;
     if (p->choices.scope == SCOPE_FETCH) {
-        times.fetch_pair_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_FORWARD);
-        times.fetch_set_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_BACKWARD);
-        times.elapsed_s = times.fetch_pair_s + times.fetch_set_s;
+        times.fetch_keys_and_values_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_FORWARD);
+        times.fetch_all_inputs_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_BACKWARD);
+        times.elapsed_s = times.fetch_keys_and_values_s + times.fetch_all_inputs_s;
     }
     if (rotations > 0)
         times.mean_rotation_message_s /= (double)rotations;
@@ -180,7 +180,7 @@ enum status operator_times_find_communication(struct operator_times *times,
         times->communication_s = 0;
         return STATUS_OK;
     }
-    enum status status = prediction_without_kernels(&sim, p, diag);
+    enum status status = prediction_simulate_without_kernels(&sim, p, diag);
     if (status == STATUS_OK)
         times->communication_s = p->choices.scope == SCOPE_EXCHANGE
                                      ? exchange_s_between_syncs(p, &sim, false, PHASE_FORWARD)

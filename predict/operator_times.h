@@ -23,9 +23,9 @@ struct operator_times {
     double ring_s;
     /* mean seconds of one message in the forward that passes on keys and values */
     double mean_rotation_message_s;
-    /* with SCOPE_FETCH: the seconds in which the inputs of one tile are fetched. fetch_pair_s: keys and values in the
-     * forward; fetch_set_s: all inputs in the backward */
-    double fetch_pair_s, fetch_set_s;
+    /* with SCOPE_FETCH: the seconds in which the inputs of one tile are fetched. fetch_keys_and_values_s: keys and
+     * values in the forward; fetch_all_inputs_s: all inputs in the backward */
+    double fetch_keys_and_values_s, fetch_all_inputs_s;
     /* on all ranks: elapsed_s if kernels took no time; 0 if there is no communication.
      * operator_times_find_communication() sets it */
     double communication_s;

@@ -56,8 +56,8 @@ static enum status add_record(struct residuals *own, struct json_node record, st
 
 /* Reads the record on line `line`. The parser gets line - 1 line ends before the record, so that its messages name the
  * right line. */
-static enum status add_line(struct residuals *own, const char *path, size_t line, const char *data,
-                            size_t size, struct diag *diag)
+static enum status read_record_line(struct residuals *own, const char *path, size_t line,
+                                    const char *data, size_t size, struct diag *diag)
 {
     struct text text = {0};
     struct json json = {0};
@@ -81,7 +81,7 @@ static enum status add_records(struct residuals *own, const char *path, const st
         const char *start = file->data + at, *end = memchr(start, '\n', file->size - at);
         size_t size = end == NULL ? file->size - at : (size_t)(end - start);
         if (strspn(start, " \t\r") < size)
-            status = add_line(own, path, line, start, size, diag);
+            status = read_record_line(own, path, line, start, size, diag);
         at += size + 1;
     }
     return status;

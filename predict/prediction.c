@@ -38,7 +38,7 @@ uint32_t prediction_fullest_rank(const struct prediction *p)
     return fullest;
 }
 
-const struct sim_peak *prediction_device_peak(const struct prediction *p)
+const struct sim_peak *prediction_device_memory_peak(const struct prediction *p)
 {
     return &p->sim.peak[p->sim.class_of_rank[prediction_fullest_rank(p)]][MEMORY_HBM];
 }
@@ -55,7 +55,7 @@ struct prediction_short_list prediction_short_list(const struct prediction *p)
         .all_iterations = all};
 }
 
-struct prediction_op prediction_op(const struct prediction *p, uint32_t op)
+struct prediction_op prediction_describe_op(const struct prediction *p, uint32_t op)
 {
     const struct repeats *r = &p->ir.repeats;
     uint16_t layer = p->ir.op.layer[op];
@@ -102,6 +102,7 @@ double prediction_mfu(const struct prediction *p, enum mfu_convention convention
 
 double prediction_hfu(const struct prediction *p)
 {
-    double able = p->setup->cluster.device.peak_flop_per_s * p->sim.step_s * prediction_gpus(p);
-    return able > 0 ? sim_flops(&p->ir, &p->sim) / able : 0;
+    double peak_flops =
+        p->setup->cluster.device.peak_flop_per_s * p->sim.step_s * prediction_gpus(p);
+    return peak_flops > 0 ? sim_flops(&p->ir, &p->sim) / peak_flops : 0;
 }

@@ -32,7 +32,7 @@ struct prediction_question {
 
     /* ---- the size of what is built and simulated ---- */
     bool is_exact; /* simulate every rank and every flow (struct sim_options), and the whole list */
-    bool whole_list; /* build the whole list, not a short list that represents it */
+    bool builds_whole_list; /* build the whole list, not a short list that represents it */
     /* the number of layers to build in place of the model's; 0: all layers of the model */
     int64_t layer_count;
     /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_index. */
@@ -44,10 +44,11 @@ struct prediction_question {
     uint32_t slow_rank;
 
     /* ---- figures that are left out to save time ---- */
-    bool step_only;   /* only the seconds of the step: memory, arenas and causes are left out */
-    bool skip_causes; /* CAUSE_DOCUMENTS is not separated, which saves a second simulation */
+    /* only the seconds of the step: memory, arenas and causes are left out */
+    bool wants_step_time_only;
+    bool skips_causes; /* CAUSE_DOCUMENTS is not separated, which saves a second simulation */
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
-    bool skip_offsets;
+    bool skips_offsets;
     /* A rate in tokens/s/GPU; 0: no limit. If the step cannot exceed this rate even at its lower bound, memory is not
      * predicted: then prediction.is_too_slow is set, and tokens_per_s_gpu is the rate at the bound. */
     double rate_to_exceed;
@@ -72,7 +73,7 @@ struct prediction {
     struct schedule_recorded recorded; /* the recorded step that ir was made of; all-zero: none */
     /* for a schedule file: the recorded attention kernels (enum attention_impl) for which the device has no costs, so
      * that those of choices.attention_impl are used; -1: there are none */
-    int attention_without_costs;
+    int recorded_attention_without_costs;
     /* the kernels of a recorded step whose time was measured (recorded_operators.h) */
     struct prediction_measured {
         const char *file; /* the recording that has them; NULL: none is asked for */
@@ -106,7 +107,7 @@ struct prediction {
     double even_step_s;
     double tokens_per_s_gpu;
     double jitter_s; /* seconds that measured jitter adds; the step's time contains them */
-    bool checkpoints_cost_host; /* the times contain the profile's host_per_checkpoint_s */
+    bool times_have_checkpoint_costs; /* the times contain the profile's host_per_checkpoint_s */
 
     /* ---- costs and ranks that go beyond the measured ones ---- */
     /* the reason why a cost is extrapolated: that of the shape that takes longest of those with extrapolated costs;
@@ -129,7 +130,7 @@ bool prediction_is_recorded(const struct prediction *prediction);
 bool prediction_has_attention(const struct prediction *prediction);
 
 /* Resolves the question's request, builds the schedule and judges its memory, unless the question leaves that out
- * (step_only, rate_to_exceed). note may be NULL. */
+ * (wants_step_time_only, rate_to_exceed). note may be NULL. */
 enum status prediction_memory(struct prediction *answer, const struct prediction_question *question,
                               struct diag *note, struct diag *diag);
 
@@ -149,8 +150,9 @@ enum status prediction_memory_of_file(struct prediction *answer,
 enum status prediction_time(struct prediction *answer, struct diag *diag);
 
 /* Simulates into *sim as if kernels took no time, which leaves communication and the host. Release *sim. */
-enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *prediction,
-                                       struct diag *diag);
+enum status prediction_simulate_without_kernels(struct sim_result *sim,
+                                                const struct prediction *prediction,
+                                                struct diag *diag);
 
 /* Returns a lower bound in seconds of the step that prediction_memory() built. It is the largest of the following times
  * over the first ranks of all roles: the sum of the rank's kernels; the time for which its host issues all ops; and, in
@@ -170,9 +172,9 @@ enum status prediction_make(struct prediction *answer, const struct prediction_q
                             struct diag *diag);
 
 /* prediction_fullest_rank() returns the first of the ranks whose device memory has the highest peak;
- * prediction_device_peak() returns that peak. */
+ * prediction_device_memory_peak() returns that peak. */
 uint32_t prediction_fullest_rank(const struct prediction *prediction);
-const struct sim_peak *prediction_device_peak(const struct prediction *prediction);
+const struct sim_peak *prediction_device_memory_peak(const struct prediction *prediction);
 
 /* The loop that a short list has only in part. */
 struct prediction_short_list {
@@ -187,7 +189,7 @@ struct prediction_op {
     uint32_t id;
     uint16_t layer; /* IR_NONE16: the op belongs to no layer */
 };
-struct prediction_op prediction_op(const struct prediction *prediction, uint32_t op);
+struct prediction_op prediction_describe_op(const struct prediction *prediction, uint32_t op);
 
 /* These two return the sequences and the tokens of one step, over all ranks; padding of packed documents is not
  * counted. */

@@ -14,10 +14,10 @@ bool prediction_is_judged_by_reserved(const struct prediction *p)
 /* Returns the memories whose arenas are planned, as a bit mask. */
 static unsigned planned_memories_mask(const struct prediction *p)
 {
-    if (p->question.step_only)
+    if (p->question.wants_step_time_only)
         return 0;
-    return p->question.skip_offsets && prediction_is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE
-                                                                           : OFFSETS_ALL_MEMORIES;
+    return p->question.skips_offsets && prediction_is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE
+                                                                            : OFFSETS_ALL_MEMORIES;
 }
 
 /* The lengths of short lists, in layers or units; they are tried from the shortest to the longest. A short list is
@@ -31,7 +31,7 @@ enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
  * is short, or if the question asks for the whole list. */
 static bool build_short_list(struct prediction *p, size_t first)
 {
-    if (p->question.whole_list || step_max_ops(&p->choices) < LONG_LIST)
+    if (p->question.builds_whole_list || step_max_ops(&p->choices) < LONG_LIST)
         return false;
     for (p->short_list_index = first; p->short_list_index < ARRAY_LEN(short_list_lengths);
          p->short_list_index++)
@@ -58,7 +58,7 @@ enum status prediction_build_longer(struct prediction *p, bool whole, struct dia
     return step_build_planned(&p->ir, &p->choices, planned_memories_mask(p), diag);
 }
 
-bool prediction_simulates_present_list(const struct prediction *p)
+bool prediction_simulates_built_list(const struct prediction *p)
 {
     return p->ir.repeats.copies_per_gap == 0 ||
            (!p->question.is_exact && step_max_ops(&p->choices) >= LONG_TO_SIMULATE);

@@ -21,6 +21,6 @@ enum status prediction_build_longer(struct prediction *p, bool whole, struct dia
 
 /* True if the present list is the one to simulate: the whole list, or a short list in place of a whole list that would
  * take long to simulate. An exact prediction simulates the whole list only. */
-bool prediction_simulates_present_list(const struct prediction *p);
+bool prediction_simulates_built_list(const struct prediction *p);
 
 #endif

@@ -50,7 +50,7 @@ static double fits_probability_of(const struct prediction *p)
 {
     const struct verdict *v = &p->verdict;
     double probability = 1;
-    if (!v->is_by_reserved)
+    if (!v->is_by_reserved_memory)
         return v->fits;
     for (int l = 0; l < LIMIT_COUNT; l++) {
         double available =
@@ -70,22 +70,23 @@ static void judge_memory(struct prediction *p)
 {
     const struct cluster *cluster = &p->setup->cluster;
     struct verdict *v = &p->verdict;
-    v->is_by_reserved = prediction_is_judged_by_reserved(p);
+    v->is_by_reserved_memory = prediction_is_judged_by_reserved(p);
     v->needed_bytes[LIMIT_DEVICE] =
-        v->is_by_reserved ? p->reserved.total_bytes
-                          : p->ir.planned_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
+        v->is_by_reserved_memory
+            ? p->reserved.total_bytes
+            : p->ir.planned_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
     v->available_bytes[LIMIT_DEVICE] = p->reserved.available_bytes;
     v->is_tight = p->reserved.is_tight;
-    v->cache_bytes = v->is_by_reserved ? p->reserved.bytes[RESERVED_CACHE] : 0;
-    v->nccl_bytes = v->is_by_reserved ? p->reserved.bytes[RESERVED_NCCL] : 0;
+    v->cache_bytes = v->is_by_reserved_memory ? p->reserved.bytes[RESERVED_CACHE] : 0;
+    v->nccl_bytes = v->is_by_reserved_memory ? p->reserved.bytes[RESERVED_NCCL] : 0;
 
     uint64_t ranks = mesh_rank_count(&p->ir.mesh), on_node = (uint64_t)cluster->gpus_per_node;
     if (ranks < on_node)
         on_node = ranks;
     v->needed_bytes[LIMIT_HOST] =
-        on_node *
-        ((v->is_by_reserved ? p->reserved.pinned_bytes : p->ir.planned_bytes[MEMORY_PINNED]) +
-         p->ir.planned_bytes[MEMORY_PAGEABLE]);
+        on_node * ((v->is_by_reserved_memory ? p->reserved.pinned_bytes
+                                             : p->ir.planned_bytes[MEMORY_PINNED]) +
+                   p->ir.planned_bytes[MEMORY_PAGEABLE]);
     v->available_bytes[LIMIT_HOST] =
         saturated_bytes(cluster->host.memory_bytes - cluster->host.reserved_bytes);
     v->limiting_memory = verdict_needed_share(v, LIMIT_HOST) > verdict_needed_share(v, LIMIT_DEVICE)
@@ -149,7 +150,7 @@ enum { LONGEST_WITH_EXPERTS = 8192 };
 
 /* Returns the share of copies of tokens that experts drop, as the mean over layers with experts; 0 if experts have no
  * capacity. */
-static double dropped_share(const struct ir *ir, const struct choices *c)
+static double dropped_copy_share(const struct ir *ir, const struct choices *c)
 {
     struct routing routing = ir->routing;
     const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
@@ -166,7 +167,7 @@ static double dropped_share(const struct ir *ir, const struct choices *c)
 /* Adds a note that says what is assumed about a mixture of experts. */
 static void note_experts(struct diag *note, const struct ir *ir, const struct choices *c)
 {
-    const double dropped = dropped_share(ir, c);
+    const double dropped = dropped_copy_share(ir, c);
     char drops[96] = "", where[64] = "every rank has all experts of its layers";
     if (c->ep > 1)
         snprintf(where, sizeof where, "those of a layer are spread over %u ranks", c->ep);
@@ -245,7 +246,7 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
             &setup->cost, (enum scaling)products_recipe(&p->choices)->weight_scaling,
             products_names[p->choices.products], (struct loc){.name = "--products"}, diag);
     if (status == STATUS_OK)
-        status = build_schedule(p, !question->step_only || shared->count > 1, diag);
+        status = build_schedule(p, !question->wants_step_time_only || shared->count > 1, diag);
     for (uint32_t i = 1;
          status == STATUS_OK && i < shared->count && !p->is_too_slow && !p->verdict.fits; i++) {
         status = resolved_use_ranking(&p->resolved, i, diag);
@@ -295,7 +296,7 @@ static enum status find_profile(const struct profile **profile, const char *name
 
 /* Sets the kernels of each attention op of a recorded step. With --attention they are those that it names. Without it
  * they are the recorded ones; where the device has no costs of these, those that the request would use. Sets
- * p->choices.attention_impl to the kernels of most shapes, and p->attention_without_costs. */
+ * p->choices.attention_impl to the kernels of most shapes, and p->recorded_attention_without_costs. */
 static void choose_recorded_kernels(struct prediction *p)
 {
     const struct setup *setup = p->setup;
@@ -310,7 +311,7 @@ static void choose_recorded_kernels(struct prediction *p)
             cost_check_attention(&setup->cost, work_attention_impl(work, ATTENTION_FA2),
                                  as.attention.dim, (struct loc){0}, NULL) == STATUS_OK;
         if (setup->request.attention_impl < 0 && !has)
-            p->attention_without_costs = work_attention_impl(work, ATTENTION_FA2);
+            p->recorded_attention_without_costs = work_attention_impl(work, ATTENTION_FA2);
         if (setup->request.attention_impl >= 0 || !has)
             work->opaque.kernels = request_attention(&setup->request, ATTENTION_FA2);
         ops[work->opaque.kernels]++;
@@ -327,7 +328,7 @@ enum status prediction_memory_of_file(struct prediction *p,
     const struct setup *setup = question->setup;
     const char *path = files[0];
     begin_prediction(p, question);
-    p->attention_without_costs = -1;
+    p->recorded_attention_without_costs = -1;
     p->choices.attention_impl = (uint8_t)request_attention(&setup->request, ATTENTION_FA2);
     enum status status = find_profile(&p->profile, setup->request.profile, diag);
     if (status == STATUS_OK)

@@ -62,7 +62,7 @@ static void find_extrapolated_shapes(struct prediction *p, const struct shape_co
 }
 
 /* Sums rank 0's seconds of products in 8 or 4 bits, of the same products in the dtype of the step, and of the casts. */
-static void sum_products(struct prediction *p, const struct shape_costs *costs)
+static void sum_narrow_product_seconds(struct prediction *p, const struct shape_costs *costs)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     p->products = (struct prediction_products){.dtype = p->ir.dtype};
@@ -158,7 +158,7 @@ static enum status simulate_list(struct prediction *p, struct shape_costs *costs
                                  struct diag *diag)
 {
     struct sim_options options = sim_options_of(p);
-    options.skip_memory = p->question.step_only;
+    options.skip_memory = p->question.wants_step_time_only;
     shape_costs_make(costs, p);
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs->sim_costs, &options, "schedule", &p->sim, diag);
@@ -169,9 +169,9 @@ static enum status simulate_list(struct prediction *p, struct shape_costs *costs
     p->fullest_pairs_over_mean = costs->fullest_pairs_over_mean;
     if (costs->work_s_by_place != NULL)
         p->lateness = document_lateness(&p->ir, costs->sim_costs.work_s_by_place);
-    if (p->question.step_only)
+    if (p->question.wants_step_time_only)
         return status;
-    p->checkpoints_cost_host = costs->has_checkpoint_costs;
+    p->times_have_checkpoint_costs = costs->has_checkpoint_costs;
     struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
     if (p->has_choices) /* repeated products count here as they do in MFU and HFU */
         step_redundant_product_shares(&p->choices, &peak.layers_repeated_share,
@@ -181,7 +181,7 @@ static enum status simulate_list(struct prediction *p, struct shape_costs *costs
         stages_make(&p->stages, &p->ir, &p->sim, peak);
     if (p->ir.repeats.copies_per_gap > 0)
         *stands = waterfall_adds_up(&p->waterfall) && stages_add_up(&p->stages);
-    if (*stands && !p->question.skip_causes && costs->work_s_by_place != NULL &&
+    if (*stands && !p->question.skips_causes && costs->work_s_by_place != NULL &&
         p->ir.documents.sequence_count > 0)
         status = attribute_document_waits(p, costs, &options, peak, stands, diag);
     return status;
@@ -190,7 +190,7 @@ static enum status simulate_list(struct prediction *p, struct shape_costs *costs
 enum status prediction_time(struct prediction *p, struct diag *diag)
 {
     struct shape_costs costs = {0};
-    bool stands = prediction_simulates_present_list(p);
+    bool stands = prediction_simulates_built_list(p);
     enum status status = stands ? STATUS_OK : prediction_build_longer(p, true, diag);
     for (stands = false; status == STATUS_OK && !stands;) {
         shape_costs_release(&costs);
@@ -203,17 +203,17 @@ enum status prediction_time(struct prediction *p, struct diag *diag)
         add_jitter(p);
         if (p->sim.step_s > 0)
             p->tokens_per_s_gpu = prediction_tokens(p) / p->sim.step_s / prediction_gpus(p);
-        if (!p->setup->cost.is_ideal && !p->question.step_only)
+        if (!p->setup->cost.is_ideal && !p->question.wants_step_time_only)
             find_extrapolated_shapes(p, &costs);
-        if (!p->question.step_only)
-            sum_products(p, &costs);
+        if (!p->question.wants_step_time_only)
+            sum_narrow_product_seconds(p, &costs);
     }
     shape_costs_release(&costs);
     return status;
 }
 
-enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *p,
-                                       struct diag *diag)
+enum status prediction_simulate_without_kernels(struct sim_result *sim, const struct prediction *p,
+                                                struct diag *diag)
 {
     struct shape_costs costs = {0};
     struct sim_options options = sim_options_of(p);
@@ -232,13 +232,13 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     sim_result_release(sim);
     status = step_build_planned(&whole.ir, &p->choices, 0, diag);
     if (status == STATUS_OK)
-        status = prediction_without_kernels(sim, &whole, diag);
+        status = prediction_simulate_without_kernels(sim, &whole, diag);
     ir_release(&whole.ir);
     return status;
 }
 
 /* Returns the lowest of the ranks that have the role. */
-static uint32_t first_rank(const struct ir *ir, uint32_t role)
+static uint32_t first_rank_of_role(const struct ir *ir, uint32_t role)
 {
     uint32_t rank = 0;
     while (!role_has_rank(&ir->mesh, &ir->role[role], rank))
@@ -250,16 +250,17 @@ static uint32_t first_rank(const struct ir *ir, uint32_t role)
  * first_s: those of them in the forward of the first unit. last_s: those of them in the backward of the unit whose
  * backward comes last, from the first op that needs its gradient on: what is recomputed before that op can run while
  * the rank waits for the gradient. issue_s: the time for which its host issues ops. */
-struct role_bound {
+struct role_rank_seconds {
     double kernels_s, unit_kernels_s, first_s, last_s, issue_s;
 };
 
-static struct role_bound bound_of_role(const struct prediction *p, const struct shape_costs *costs,
-                                       const uint32_t *even, uint32_t r)
+static struct role_rank_seconds lower_bound_of_role(const struct prediction *p,
+                                                    const struct shape_costs *costs,
+                                                    const uint32_t *even, uint32_t r)
 {
     const struct ir *ir = &p->ir;
-    struct role_bound bound = {0};
-    uint32_t rank = first_rank(ir, r);
+    struct role_rank_seconds bound = {0};
+    uint32_t rank = first_rank_of_role(ir, r);
     uint32_t place = costs->work_s_by_place != NULL ? ir_place_of_rank(ir, rank) : 0;
     uint32_t last = p->choices.subsequences > 0
                         ? pipeline_unit_count(&p->choices) - p->choices.subsequences
@@ -308,7 +309,7 @@ double prediction_step_lower_bound_s(const struct prediction *p)
     uint32_t *even = uniform_mark_guards(&p->ir, p->setup->uniform_above_ranks);
     shape_costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {
-        struct role_bound bound = bound_of_role(p, &costs, even, r);
+        struct role_rank_seconds bound = lower_bound_of_role(p, &costs, even, r);
         most_s = fmax(most_s, fmax(bound.kernels_s, bound.issue_s));
         if (waits)
             most_s = fmax(most_s, before_s + bound.unit_kernels_s + after_s);
@@ -325,7 +326,7 @@ struct prediction_sums prediction_rank_sums(const struct prediction *p)
     struct shape_costs costs = {0};
     uint32_t *even = uniform_mark_guards(&p->ir, p->setup->uniform_above_ranks);
     shape_costs_make(&costs, p);
-    struct role_bound bound = bound_of_role(p, &costs, even, 0);
+    struct role_rank_seconds bound = lower_bound_of_role(p, &costs, even, 0);
     shape_costs_release(&costs);
     free(even);
     return (struct prediction_sums){bound.kernels_s, bound.issue_s};

@@ -76,9 +76,9 @@ struct longest_kernels {
 
 /* Adds a kernel's seconds to those of measured kernels, or, if only its bytes are known, to those of unknown ones. Sets
  * the operators of the longest kernels without a measured time, and without known flops. */
-static void add_what_is_known(struct recorded_modules *m, const struct work *work,
-                              const struct step_event *event, double seconds,
-                              struct longest_kernels *longest)
+static void add_kernel_seconds(struct recorded_modules *m, const struct work *work,
+                               const struct step_event *event, double seconds,
+                               struct longest_kernels *longest)
 {
     if (work->opaque.ps > 0) {
         m->measured_kernel_s += seconds;
@@ -118,7 +118,7 @@ static void add_recording(struct recorded_modules *m, const struct prediction *p
         if (p->ir.op.kind[op] != WORK_OPAQUE)
             continue;
         add_kernel(m, row[event->module], (enum step_phase)event->phase, seconds);
-        add_what_is_known(m, ir_work(&p->ir, op), event, seconds, longest);
+        add_kernel_seconds(m, ir_work(&p->ir, op), event, seconds, longest);
     }
     free(row);
 }

@@ -47,7 +47,7 @@ static const struct step_event *kernel_event_of_op(const struct prediction *p,
 
 /* ---- sums ---- */
 
-static int by_key(const void *left, const void *right)
+static int compare_operator_keys(const void *left, const void *right)
 {
     const struct recorded_operator *a = left, *b = right;
     if (a->rank != b->rank)
@@ -84,9 +84,9 @@ void recorded_operators_make(struct recorded_operators *o, const struct predicti
     for (uint32_t i = 0; i < p->recorded.count; i++)
         add_recorded_rank(o, p, &p->recorded.recording[i]);
     if (o->count > 0)
-        qsort(o->row, o->count, sizeof *o->row, by_key);
+        qsort(o->row, o->count, sizeof *o->row, compare_operator_keys);
     for (size_t i = 0; i < o->count; i++) {
-        if (rows > 0 && by_key(&o->row[rows - 1], &o->row[i]) == 0) {
+        if (rows > 0 && compare_operator_keys(&o->row[rows - 1], &o->row[i]) == 0) {
             o->row[rows - 1].call_count++;
             o->row[rows - 1].predicted_s += o->row[i].predicted_s;
         } else {

@@ -125,7 +125,8 @@ static bool is_tensor_work(const struct work *work)
  * clock. These kernels let the device draw more power in products; the least ratio of all roles is returned, so that no
  * role is assumed to draw more power than the device has. Returns 0 if there is packed attention, whose time depends on
  * the rank, or if no role has products or attention. */
-static double memory_bound_ratio(const struct prediction *p, const struct device_cost *cost)
+static double memory_s_per_tensor_s_of_step(const struct prediction *p,
+                                            const struct device_cost *cost)
 {
     const struct ir *ir = &p->ir;
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
@@ -162,14 +163,14 @@ struct assumed_clock assumed_clock(const struct prediction *p)
         return (struct assumed_clock){0};
     chains_of(p->profile, &p->choices, false, cost.chain);
     if (cost.device_memory_power > 0)
-        cost.memory_s_per_tensor_s = memory_bound_ratio(p, &cost);
+        cost.memory_s_per_tensor_s = memory_s_per_tensor_s_of_step(p, &cost);
     return (struct assumed_clock){
         cost.device_power, cost.device_clock_mhz, cost_product_mhz(&cost, (enum dtype)p->ir.dtype),
         cost_attention_mhz(&cost, (enum attention_impl)p->choices.attention_impl)};
 }
 
 /* Bytes per element of a merge in one kernel, which reads the fp32 sum and the 16-bit block, and writes the sum. */
-#define FUSED_MERGE_BYTES 10
+#define FUSED_MERGE_BYTES_PER_ELEMENT 10
 
 /* Returns the work that a kernel computes. An attention kernel that gets the causal mask as a tensor computes all
  * pairs, and the mask only hides them from the result. Other work is returned unchanged. */
@@ -192,13 +193,14 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
     bool merges =
         p->choices.kernels == KERNELS_COMPILED || (p->profile != NULL && p->profile->fused_merge);
-    if (merges && impl != ATTENTION_CPU && fused.merge_bytes_per_element[impl] > FUSED_MERGE_BYTES)
-        fused.merge_bytes_per_element[impl] = FUSED_MERGE_BYTES;
+    if (merges && impl != ATTENTION_CPU &&
+        fused.merge_bytes_per_element[impl] > FUSED_MERGE_BYTES_PER_ELEMENT)
+        fused.merge_bytes_per_element[impl] = FUSED_MERGE_BYTES_PER_ELEMENT;
     bool kept = p->has_choices && (p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
                                    p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
     chains_of(p->profile, &p->choices, kept, fused.chain);
     if (cost->device_memory_power > 0 && !cost->is_ideal)
-        fused.memory_s_per_tensor_s = memory_bound_ratio(p, cost);
+        fused.memory_s_per_tensor_s = memory_s_per_tensor_s_of_step(p, cost);
     bool ideal_profile = p->profile != NULL && p->profile->is_ideal;
     double slowdown = p->has_choices ? step_attention_slowdown(&p->choices) : 1;
     double peak = p->setup->cluster.device.peak_flop_per_s;

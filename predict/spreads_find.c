@@ -80,10 +80,10 @@ static enum status choose_how_to_simulate(struct spread_trial *trial, const stru
     if (p->question.slow_factor != 0) /* every rank has to be simulated */
         return STATUS_OK;
     uint32_t *even = uniform_mark_guards(&p->ir, EVEN_ABOVE_RANKS_MIN);
-    bool makes_even = uniform_rank_count(&p->ir, even) > 0 && p->sim.uniform_rank_count == 0 &&
-                      !uniform_takes_fullest(&p->ir, EVEN_ABOVE_RANKS_MIN);
+    bool makes_uniform = uniform_rank_count(&p->ir, even) > 0 && p->sim.uniform_rank_count == 0 &&
+                         !uniform_takes_fullest(&p->ir, EVEN_ABOVE_RANKS_MIN);
     free(even);
-    if (!makes_even)
+    if (!makes_uniform)
         return STATUS_OK;
     trial->is_exact = false;
     trial->uniform_above_ranks = EVEN_ABOVE_RANKS_MIN;
@@ -98,14 +98,14 @@ bool spreads_has_measured(const struct spreads *spreads)
     return false;
 }
 
-static bool same_times(const double *a, const double *b, uint32_t count)
+static bool are_equal_times(const double *a, const double *b, uint32_t count)
 {
     return memcmp(a, b, count * sizeof *a) == 0;
 }
 
 /* Returns whether all work of the schedule costs the same with the setup `moved`. Links are not compared. False if there
  * is attention over packed documents, whose times by place are not compared. */
-static bool same_costs(const struct prediction *p, const struct setup *moved)
+static bool are_equal_costs(const struct prediction *p, const struct setup *moved)
 {
     struct prediction other = *p;
     struct shape_costs is, would_be;
@@ -114,10 +114,10 @@ static bool same_costs(const struct prediction *p, const struct setup *moved)
     shape_costs_make(&is, p);
     shape_costs_make(&would_be, &other);
     uint32_t count = p->ir.shape_count;
-    bool same = is.work_s_by_place == NULL && same_times(is.work_s, would_be.work_s, count) &&
-                same_times(is.host_work_s, would_be.host_work_s, count) &&
-                same_times(is.issue_s, would_be.issue_s, count) &&
-                same_times(is.host_return_s, would_be.host_return_s, count) &&
+    bool same = is.work_s_by_place == NULL && are_equal_times(is.work_s, would_be.work_s, count) &&
+                are_equal_times(is.host_work_s, would_be.host_work_s, count) &&
+                are_equal_times(is.issue_s, would_be.issue_s, count) &&
+                are_equal_times(is.host_return_s, would_be.host_return_s, count) &&
                 is.sim_costs.collective_launch_s == would_be.sim_costs.collective_launch_s;
     shape_costs_release(&is);
     shape_costs_release(&would_be);
@@ -147,14 +147,14 @@ static bool step_ignores_part(const struct prediction *p, const struct setup *mo
     case SPREAD_NETWORK_LINKS:
         return alone || cluster->nodes == 1;
     default:
-        return same_costs(p, moved);
+        return are_equal_costs(p, moved);
     }
 }
 
-/* The result of a job. log_step: log(step / step on the unchanged machine). has_failed: the step could not be
+/* The result of a job. log_step_growth: log(step / step on the unchanged machine). has_failed: the step could not be
  * simulated. */
 struct step_change {
-    double log_step;
+    double log_step_growth;
     bool has_failed;
 };
 
@@ -177,7 +177,7 @@ static void try_part_change(void *context, size_t job, void *result)
         spread_slow_measured(&moved.cost, &moved.cluster, &arena, part);
     if ((job % 2 == 1 || measured) && !step_ignores_part(p, &moved, part))
         change->has_failed = simulate_step_on(&step_s, trial, &moved) != STATUS_OK;
-    change->log_step = change->has_failed ? 0 : log(step_s / trial->step_s);
+    change->log_step_growth = change->has_failed ? 0 : log(step_s / trial->step_s);
     arena_release(&arena);
 }
 
@@ -205,8 +205,9 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, st
             spread_largest_of_part(&p->setup->cost, &p->setup->cluster, (enum spread_part)part);
         spreads->estimate_error[part] =
             spread_estimated_error(&p->setup->cost, (enum spread_part)part);
-        spreads->log_growth_of_measured[part] = change[2 * part].log_step;
-        spreads->share_of_unmeasured[part] = fmax(change[2 * part + 1].log_step, 0) / log(SLOWER);
+        spreads->log_growth_of_measured[part] = change[2 * part].log_step_growth;
+        spreads->share_of_unmeasured[part] =
+            fmax(change[2 * part + 1].log_step_growth, 0) / log(SLOWER);
     }
     return status;
 }

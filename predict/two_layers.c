@@ -3,8 +3,8 @@
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"
 
-enum status two_layers_table(struct activation_row **row, uint32_t *rows,
-                             const struct request *request, struct diag *diag)
+enum status two_layers_make_table(struct activation_row **row, uint32_t *rows,
+                                  const struct request *request, struct diag *diag)
 {
     struct transformer model = *request->model;
     struct request asked = *request;

@@ -39,16 +39,16 @@ const char *const verdict_words[VERDICT_WORD_COUNT] = {"Fits", "Probably fits",
 
 enum verdict_word verdict_word(double p)
 {
-    return p >= VERDICT_SURE       ? VERDICT_FITS
-           : p >= 0.5              ? VERDICT_PROBABLY_FITS
-           : p >= 1 - VERDICT_SURE ? VERDICT_PROBABLY_FAILS
-                                   : VERDICT_FAILS;
+    return p >= VERDICT_SURE_PROBABILITY       ? VERDICT_FITS
+           : p >= 0.5                          ? VERDICT_PROBABLY_FITS
+           : p >= 1 - VERDICT_SURE_PROBABILITY ? VERDICT_PROBABLY_FAILS
+                                               : VERDICT_FAILS;
 }
 
-void verdict_put_odds(struct text *out, double probability)
+void verdict_put_probability(struct text *out, double probability)
 {
     const int tenths = (int)lround(10 * probability);
-    if (probability >= VERDICT_SURE || probability < 1 - VERDICT_SURE)
+    if (probability >= VERDICT_SURE_PROBABILITY || probability < 1 - VERDICT_SURE_PROBABILITY)
         return;
     if (fabs(probability - 0.75) < 0.025)
         text_puts(out, "in 3 of 4 cases");
@@ -62,13 +62,13 @@ void verdict_put_odds(struct text *out, double probability)
 
 bool verdict_is_full_by_cache(const struct verdict *v)
 {
-    return v->fits && v->is_by_reserved && !v->is_tight && is_nearly_full(v, LIMIT_DEVICE);
+    return v->fits && v->is_by_reserved_memory && !v->is_tight && is_nearly_full(v, LIMIT_DEVICE);
 }
 
-void verdict_put_odds_or_cache(struct text *out, const struct verdict *v)
+void verdict_put_probability_or_cache(struct text *out, const struct verdict *v)
 {
     struct text odds = {0};
-    verdict_put_odds(&odds, v->fits_probability);
+    verdict_put_probability(&odds, v->fits_probability);
     if (odds.size > 0) {
         text_printf(out, "; it fits %s", odds.data);
     } else if (verdict_is_full_by_cache(v) && v->limiting_memory == LIMIT_DEVICE) {

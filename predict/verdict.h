@@ -16,14 +16,14 @@ struct verdict {
      * runs shift it */
     bool fits;
     /* by the interval of memory: the lower of the probabilities of device and host, whose errors are assumed to be the
-     * same. 0 or 1, as `fits` says, unless is_by_reserved is set */
+     * same. 0 or 1, as `fits` says, unless is_by_reserved_memory is set */
     double fits_probability;
     /* the memory of which the larger share is needed; of equal shares the device's */
     enum prediction_limit limiting_memory;
     uint64_t needed_bytes[LIMIT_COUNT];
     uint64_t available_bytes[LIMIT_COUNT]; /* UINT64_MAX: infinite */
     /* the device's needed bytes are those that the framework's allocator reserves */
-    bool is_by_reserved;
+    bool is_by_reserved_memory;
     bool is_tight; /* it fits, but would not with a little less device memory */
     /* among the device's needed bytes: those in which there is no tensor, and which the allocator gives back before it
      * fails */
@@ -35,8 +35,8 @@ struct verdict {
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" for one of the memories, or "(5.0 GiB too much)", or "of
  * infinite memory". */
 void verdict_print(struct text *out, const struct verdict *verdict, enum prediction_limit limit);
-/* The words for a probability: "Fits" from VERDICT_SURE on, "Probably fits" from 0.5, "Probably does not fit" from 1 -
- * VERDICT_SURE, else "Does not fit". */
+/* The words for a probability: "Fits" from VERDICT_SURE_PROBABILITY on, "Probably fits" from 0.5, "Probably does not
+ * fit" from 1 - VERDICT_SURE_PROBABILITY, else "Does not fit". */
 enum verdict_word {
     VERDICT_FITS,
     VERDICT_PROBABLY_FITS,
@@ -44,19 +44,19 @@ enum verdict_word {
     VERDICT_FAILS,
     VERDICT_WORD_COUNT
 };
-#define VERDICT_SURE 0.9
+#define VERDICT_SURE_PROBABILITY 0.9
 enum verdict_word verdict_word(double fits_probability);
 extern const char *const verdict_words[VERDICT_WORD_COUNT];
 
 /* Appends the odds if the verdict is not sure, as "in 3 of 4 cases"; appends nothing for a sure verdict. */
-void verdict_put_odds(struct text *out, double probability);
+void verdict_put_probability(struct text *out, double probability);
 
 /* True if the step fits, and the device seems nearly full only because its allocator has a cache. */
 bool verdict_is_full_by_cache(const struct verdict *verdict);
 /* If it is not sure whether the step fits, appends the odds. If it is sure, and the limiting memory is the device's,
  * which seems nearly full only because its allocator has a cache, appends how many bytes are cache. Appends nothing
  * otherwise. */
-void verdict_put_odds_or_cache(struct text *out, const struct verdict *verdict);
+void verdict_put_probability_or_cache(struct text *out, const struct verdict *verdict);
 /* Returns needed / available bytes of a memory; if it is above 1, the step does not fit. 0: the memory is infinite. */
 double verdict_needed_share(const struct verdict *verdict, enum prediction_limit limit);
 /* Returns available - needed in bytes; DBL_MAX for an infinite memory. */

@@ -39,7 +39,7 @@ void idle_options_add(struct idle_options *idle, const struct options *options,
             if (choice_rows[i].note[k].text == NULL)
                 continue;
             idle->given_bits |= note_bit(i, k);
-            if (!choice_row_is_idle(&choice_rows[i], k, r, c))
+            if (!choice_row_note_applies(&choice_rows[i], k, r, c))
                 idle->used_bits |= note_bit(i, k);
         }
 }

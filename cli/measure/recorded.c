@@ -43,9 +43,9 @@ static enum status add_points_of_recording(struct recorded_steps *r, const char 
  * that share of the schedule's time was recorded. The options then probably describe another run. */
 static void note_unmatched(const struct recorded_steps *r)
 {
-    const struct observed *o = &r->observed;
+    const struct observation_set *o = &r->observed;
     struct diag note = {0};
-    double share = o->rows_s > 0 ? 1 - o->unmatched_rows_s / o->rows_s : 1;
+    double share = o->all_rows_s > 0 ? 1 - o->unmatched_rows_s / o->all_rows_s : 1;
     double found = o->predicted_ops_s > 0 ? o->matched_ops_s / o->predicted_ops_s : 1;
     if (share >= COMPARE_MATCH_MIN && found >= COMPARE_MATCH_MIN)
         return;
@@ -88,7 +88,7 @@ enum status recorded_add_points(struct recorded_steps *r, const struct options *
 
 void recorded_put_report(const struct recorded_steps *r, struct text *out)
 {
-    const struct observed *o = &r->observed;
+    const struct observation_set *o = &r->observed;
     struct observed_spread step = observed_step_spread(o);
     if (o->recording_count == 0)
         return;
@@ -98,7 +98,7 @@ void recorded_put_report(const struct recorded_steps *r, struct text *out)
         "of the time of what ran has an op of the schedule\n",
         o->step_count, o->step_count == 1 ? "" : "s", o->recording_count,
         o->recording_count == 1 ? "" : "s", 1e3 * step.median_s, 1e3 * step.low_s,
-        1e3 * step.high_s, o->rows_s > 0 ? 100 * (1 - o->unmatched_rows_s / o->rows_s) : 0);
+        1e3 * step.high_s, o->all_rows_s > 0 ? 100 * (1 - o->unmatched_rows_s / o->all_rows_s) : 0);
     if (o->longest_unmatched_rows.size > 0)
         text_printf(out, "strays     work that the schedule does not have: %s\n",
                     o->longest_unmatched_rows.data);

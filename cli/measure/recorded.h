@@ -14,7 +14,7 @@ struct recorded_steps {
     const char **path;
     struct setup setup;
     struct prediction prediction;
-    struct observed observed;
+    struct observation_set observed;
     struct text notes; /* about recorded work of which no point can be made */
 };
 

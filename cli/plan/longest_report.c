@@ -31,7 +31,7 @@ static void put_tokens(struct text *out, int64_t tokens)
 
 static void print_step_time(const struct screen *screen, const struct prediction *p)
 {
-    const struct intervals intervals = intervals_of(p);
+    const struct intervals intervals = intervals_of_prediction(p);
     struct text line = {0};
     report_put_time(&line, p->sim.step_s, p->sim.step_s);
     intervals_put_in_brackets(&line, " (90 %: ", &intervals.of_quantity[RESIDUAL_TIME],
@@ -45,7 +45,7 @@ static void print_step_time(const struct screen *screen, const struct prediction
  * forward)". */
 static void print_peak(const struct screen *screen, const struct prediction *p)
 {
-    const struct sim_peak *peak = prediction_device_peak(p);
+    const struct sim_peak *peak = prediction_device_memory_peak(p);
     struct text line = {0}, piece = {0};
     for (int c = 0; c < CATEGORY_COUNT; c++) {
         if (peak->category_bytes[c] == 0)
@@ -55,7 +55,7 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
         report_put_comma_piece(&line, &piece);
     }
     if (peak->op != IR_NONE) {
-        text_printf(&piece, "op %u (%s, %s)", prediction_op(p, peak->op).id,
+        text_printf(&piece, "op %u (%s, %s)", prediction_describe_op(p, peak->op).id,
                     work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
                     phase_names[p->ir.op.phase[peak->op]]);
         report_put_comma_piece(&line, &piece);
@@ -93,7 +93,7 @@ static void put_next_length(struct text *out, const struct longest_certificate *
     }
     if (l->next_verdict.fits) {
         text_puts(out, ": fits only ");
-        verdict_put_odds(out, l->next_verdict.fits_probability);
+        verdict_put_probability(out, l->next_verdict.fits_probability);
     }
 }
 
@@ -103,7 +103,7 @@ static void put_less_probable_length(struct text *out, const struct longest_cert
 {
     put_tokens(out, r->less_probable_longest.tokens);
     text_puts(out, " fit ");
-    verdict_put_odds(out, r->less_probable_longest.verdict.fits_probability);
+    verdict_put_probability(out, r->less_probable_longest.verdict.fits_probability);
 }
 
 /* Appends the first SHOWN of the options with each of which a longer sequence fits, or that there
@@ -153,7 +153,7 @@ static void print_fit_probability(const struct screen *screen, const struct verd
     struct text line = {0};
     text_printf(&line, "%s ", prediction_limit_name(v->limiting_memory));
     verdict_print(&line, v, v->limiting_memory);
-    verdict_put_odds_or_cache(&line, v);
+    verdict_put_probability_or_cache(&line, v);
     screen_put_labelled_line(screen, "fits", line.data);
     text_release(&line);
 }
@@ -201,7 +201,7 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
         return;
     print_workload(screen, &r->longest_prediction);
     print_step_time(screen, &r->longest_prediction);
-    const struct intervals intervals = intervals_of(&r->longest_prediction);
+    const struct intervals intervals = intervals_of_prediction(&r->longest_prediction);
     screen_put_heading(screen, "How sure this is");
     report_print_intervals(&(struct sheet){.screen = screen}, &intervals,
                            r->longest_prediction.sim.step_s, &l->verdict);
@@ -256,7 +256,7 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
     if (l->tokens > 0)
         put_json_verdict(&w, "at_longest", &l->verdict);
     if (r->longest_prediction.is_simulated) {
-        const struct intervals intervals = intervals_of(&r->longest_prediction);
+        const struct intervals intervals = intervals_of_prediction(&r->longest_prediction);
         json_put_number(&w, "step_s", r->longest_prediction.sim.step_s);
         report_json_step_interval(&w, &intervals, r->longest_prediction.sim.step_s);
         json_put_number(&w, "tokens_per_s_gpu", r->longest_prediction.tokens_per_s_gpu);

@@ -70,9 +70,9 @@ void plan_put_slowdown(struct text *out, const struct outcome *o, const struct o
 void plan_put_device_bytes(struct text *out, const struct verdict *v)
 {
     units_put_gib(out, (double)v->needed_bytes[LIMIT_DEVICE]);
-    if (v->fits_probability < VERDICT_SURE) {
+    if (v->fits_probability < VERDICT_SURE_PROBABILITY) {
         text_puts(out, " (fits ");
-        verdict_put_odds(out, v->fits_probability);
+        verdict_put_probability(out, v->fits_probability);
         text_putc(out, ')');
     } else if (verdict_is_full_by_cache(v)) {
         text_puts(out, " (");
@@ -89,7 +89,7 @@ void plan_put_unfit_reason(struct text *out, const struct outcome *o)
         text_puts(out, " too much");
         return;
     }
-    verdict_put_odds(&odds, o->verdict.fits_probability);
+    verdict_put_probability(&odds, o->verdict.fits_probability);
     if (odds.size > 0)
         text_printf(out, "fits at most %s", odds.data);
     else

@@ -35,8 +35,8 @@ static void print_winner(const struct screen *screen, const struct plan_report *
     static const char *const answers[GOAL_COUNT] = {"Fastest", "Fewest GPUs", "Longest"};
     const struct best *best = r->best;
     const struct outcome *o = &best->row[0];
-    bool open =
-        best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0 || o->verdict.fits_probability < VERDICT_SURE;
+    bool open = best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ||
+                o->verdict.fits_probability < VERDICT_SURE_PROBABILITY;
     struct text rest = {0};
     text_puts(&rest, best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ? " so far: " : ": ");
     if (best->goal == GOAL_GPUS)
@@ -79,7 +79,7 @@ static void print_fit_probability(const struct screen *screen, const struct plan
         else
             text_printf(&text, "%.1f %% faster", 100 * (o->rate_bound / winner->rate_bound - 1));
         text_puts(&text, best->goal == GOAL_LONGEST ? " tokens fit " : ", but fits only ");
-        verdict_put_odds(&text, o->verdict.fits_probability);
+        verdict_put_probability(&text, o->verdict.fits_probability);
         text_puts(&text, ": ");
         plan_put_row_options(&text, r, o);
     }
@@ -182,10 +182,10 @@ static void print_search_request(const struct screen *screen, const struct plan_
                     best->count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
     screen_put_labelled_line(screen, "searched", line.data);
     line.size = 0;
-    if (setup->at_most_reasons != 0) {
+    if (setup->at_most_reason_mask != 0) {
         text_puts(&line, "what does not fit may fit, since its memory and time are at most those "
                          "that are predicted: ");
-        at_most_put(&line, setup->at_most_reasons);
+        at_most_put(&line, setup->at_most_reason_mask);
         screen_put_labelled_line(screen, "at most", line.data);
         line.size = 0;
     }

@@ -196,10 +196,11 @@ void report_put_choices(struct text *line, const struct report *r)
     if (prediction_has_attention(p)) {
         text_printf(&piece, "attention %s",
                     attention_impl_name((enum attention_impl)c->attention_impl));
-        if (prediction_is_recorded(p) && p->attention_without_costs >= 0)
-            text_printf(&piece, " in place of the recorded %s, of which %s has no costs",
-                        attention_impl_name((enum attention_impl)p->attention_without_costs),
-                        p->setup->cluster.device.name);
+        if (prediction_is_recorded(p) && p->recorded_attention_without_costs >= 0)
+            text_printf(
+                &piece, " in place of the recorded %s, of which %s has no costs",
+                attention_impl_name((enum attention_impl)p->recorded_attention_without_costs),
+                p->setup->cluster.device.name);
         report_put_comma_piece(line, &piece);
     }
     if (p->has_choices) {

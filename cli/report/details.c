@@ -22,9 +22,10 @@ static void put_host_parts(struct text *out, const struct prediction *p)
 {
     const uint64_t *arena = p->ir.planned_bytes;
     double all = (double)p->verdict.needed_bytes[LIMIT_HOST];
-    double node_to_rank = all / (double)((p->verdict.is_by_reserved ? p->reserved.pinned_bytes
-                                                                    : arena[MEMORY_PINNED]) +
-                                         arena[MEMORY_PAGEABLE]);
+    double node_to_rank =
+        all / (double)((p->verdict.is_by_reserved_memory ? p->reserved.pinned_bytes
+                                                         : arena[MEMORY_PINNED]) +
+                       arena[MEMORY_PAGEABLE]);
     double pinned = node_to_rank * (double)arena[MEMORY_PINNED],
            pageable = node_to_rank * (double)arena[MEMORY_PAGEABLE];
     if (arena[MEMORY_PINNED] == 0)
@@ -44,7 +45,7 @@ static void put_host_parts(struct text *out, const struct prediction *p)
 static void print_memory(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
-    const struct sim_peak *peak = prediction_device_peak(p);
+    const struct sim_peak *peak = prediction_device_memory_peak(p);
     struct text piece = {0};
     struct text line = {0};
     /* a recorded step has no arena: its offsets are those of the allocator */
@@ -85,7 +86,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
         report_put_comma_piece(&line, &piece);
     }
     if (peak->op != IR_NONE) {
-        struct prediction_op at = prediction_op(p, peak->op);
+        struct prediction_op at = prediction_describe_op(p, peak->op);
         text_printf(&piece, "op %u (%s, %s", at.id,
                     work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
                     phase_names[p->ir.op.phase[peak->op]]);
@@ -145,7 +146,7 @@ static void print_stages(struct sheet *sheet, const struct report *r)
 static void put_link_classes(struct text *out, const struct prediction *p)
 {
     struct link_class class[LINK_CLASSES_MAX];
-    size_t count = link_classes(class, &p->ir, &p->setup->cluster);
+    size_t count = link_classes_list(class, &p->ir, &p->setup->cluster);
     for (int measured = 1; measured >= 0; measured--) {
         bool first = true;
         for (size_t i = 0; i < count; i++) {
@@ -226,9 +227,9 @@ static void print_power(struct sheet *sheet, const struct report *r)
 
 static void print_interval(struct sheet *sheet, const struct report *r)
 {
-    const struct intervals intervals = intervals_of(r->prediction);
+    const struct intervals intervals = intervals_of_prediction(r->prediction);
     struct text from = {0}, line = {0};
-    intervals_put_both(&from, &intervals);
+    intervals_put_time_and_memory(&from, &intervals);
     if (from.size > 0) {
         text_printf(&line, "90 %%: %s", from.data);
         sheet_line(sheet, "interval", line.data);

@@ -91,9 +91,9 @@ static void print_attention_division(struct sheet *sheet, const struct report *r
         text_printf(&line, ", which this is %.2f times",
                     d.mean_rows_received / d.mean_rows_lower_bound);
     text_printf(&line, "; in any division some rank at least %.2f", d.most_rows_lower_bound);
-    if (d.step_over_even_step > 0)
+    if (d.step_to_even_step_ratio > 0)
         text_printf(&line, "; step %.3f times that of even pairs and no wait for keys",
-                    d.step_over_even_step);
+                    d.step_to_even_step_ratio);
     sheet_line(sheet, "division", line.data);
     text_release(&line);
 }
@@ -109,8 +109,8 @@ static void put_attention_division(struct json_out *w, const struct report *r)
     json_put_number(w, "most_rows", d.most_rows_received);
     json_put_number(w, "least_mean_rows", d.mean_rows_lower_bound);
     json_put_number(w, "least_rows", d.most_rows_lower_bound);
-    if (d.step_over_even_step > 0)
-        json_put_number(w, "step_over_least", d.step_over_even_step);
+    if (d.step_to_even_step_ratio > 0)
+        json_put_number(w, "step_over_least", d.step_to_even_step_ratio);
     json_end_object(w);
 }
 

@@ -203,12 +203,12 @@ static void put_never_measured(struct json_out *w, const struct intervals *inter
  * far as they are known, and where these intervals come from. */
 static void put_intervals(struct json_out *w, const struct prediction *p)
 {
-    const struct intervals intervals = intervals_of(p);
+    const struct intervals intervals = intervals_of_prediction(p);
     const struct interval rate = interval_inverse(&intervals.of_quantity[RESIDUAL_TIME]);
     const struct interval *memory = &intervals.of_quantity[RESIDUAL_MEMORY];
     const double needed = (double)p->verdict.needed_bytes[LIMIT_DEVICE];
     struct text from = {0};
-    intervals_put_both(&from, &intervals);
+    intervals_put_time_and_memory(&from, &intervals);
     if (from.size > 0)
         json_begin_object(w, "interval_90");
     report_json_step_interval(w, &intervals, p->sim.step_s);
@@ -244,16 +244,16 @@ static void put_scope_times(struct json_out *w, const struct operator_times *t)
     json_put_number(w, "all_to_all_s", t->has_all_to_all ? t->exchange_s : 0);
     json_put_number(w, "ring_s", t->ring_s);
     json_put_number(w, "rotation_s", t->mean_rotation_message_s);
-    if (t->fetch_pair_s > 0) {
-        json_put_number(w, "fetch_pair_s", t->fetch_pair_s);
-        json_put_number(w, "fetch_set_s", t->fetch_set_s);
+    if (t->fetch_keys_and_values_s > 0) {
+        json_put_number(w, "fetch_pair_s", t->fetch_keys_and_values_s);
+        json_put_number(w, "fetch_set_s", t->fetch_all_inputs_s);
     }
     json_end_object(w);
 }
 
 static void put_memory(struct json_out *w, const struct prediction *p)
 {
-    const struct sim_peak *peak = prediction_device_peak(p);
+    const struct sim_peak *peak = prediction_device_memory_peak(p);
     json_begin_object(w, "memory");
     /* a recorded step has no arenas: its offsets are those of the allocator */
     if (!prediction_is_recorded(p)) {
@@ -293,7 +293,7 @@ static void put_simulated_share(struct json_out *w, const struct prediction *p)
 static void put_link_classes(struct json_out *w, const struct prediction *p)
 {
     struct link_class class[LINK_CLASSES_MAX];
-    size_t count = link_classes(class, &p->ir, &p->setup->cluster);
+    size_t count = link_classes_list(class, &p->ir, &p->setup->cluster);
     struct rows rows = {.json = w};
     rows_begin(&rows, "links", NULL, &report_tables[REPORT_LINKS]);
     for (size_t i = 0; i < count; i++) {
@@ -413,7 +413,7 @@ void report_print_json(struct text *out, const struct report *r)
     if (r->scope_times == NULL) {
         json_begin_object(&w, "verdict");
         report_json_verdict(&w, &p->verdict);
-        put_reasons_for_less(&w, p->setup->at_most_reasons);
+        put_reasons_for_less(&w, p->setup->at_most_reason_mask);
         json_end_object(&w);
     }
     json_begin_object(&w, "configuration");
@@ -443,7 +443,7 @@ void report_print_json(struct text *out, const struct report *r)
         json_put_number(&w, "steps", training.step_count);
         json_put_number(&w, "days", training.seconds / 86400);
         json_put_number(&w, "gpu_hours", training.gpu_hours);
-        const struct intervals intervals = intervals_of(p);
+        const struct intervals intervals = intervals_of_prediction(p);
         const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
         const double days = training.seconds / 86400,
                      cost = training.gpu_hours * r->price_per_gpu_hour;

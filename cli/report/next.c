@@ -85,7 +85,7 @@ static void put_alternative_gain(struct text *out, const struct report *r)
         units_put_gib(out, (double)v->available_bytes[v->limiting_memory]);
     }
     struct text odds = {0};
-    verdict_put_odds(&odds, v->fits_probability);
+    verdict_put_probability(&odds, v->fits_probability);
     if (v->fits && odds.size > 0)
         text_printf(out, ", which fits %s", odds.data);
     text_release(&odds);

@@ -126,7 +126,7 @@ static void print_async_tp_warning(struct text *out, const struct prediction *p)
 void report_put_warning(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
-    const struct intervals intervals = intervals_of(p);
+    const struct intervals intervals = intervals_of_prediction(p);
     const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
     double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
     if (r->warning != NULL)
@@ -157,7 +157,7 @@ void report_put_warning(struct text *out, const struct report *r)
         if (p->extrapolation_reason.size > 0)
             text_printf(out, ": %s", p->extrapolation_reason.data);
     }
-    if (host > HOST_DECIDES && p->checkpoints_cost_host) {
+    if (host > HOST_DECIDES && p->times_have_checkpoint_costs) {
         text_printf(out,
                     "%sthe host decides %.0f %% of the step: %g ms per checkpoint on the host, "
                     "fitted to runs of >= 8K tokens a GPU: docs/accuracy.md",
@@ -206,7 +206,7 @@ void report_print_training(struct sheet *sheet, const struct report *r)
     const struct report_training training = report_training_of(r);
     struct text line = {0};
     put_total_tokens(&line, r->total_tokens);
-    const struct intervals intervals = intervals_of(r->prediction);
+    const struct intervals intervals = intervals_of_prediction(r->prediction);
     const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
     text_printf(&line, " tokens in %.0f steps%s: %.2f days", training.step_count,
                 r->batch_times != NULL ? " (as the mean of the batches)" : "",

@@ -23,10 +23,10 @@ void report_put_scope(struct text *line, const struct report *r)
     }
     if (r->prediction->choices.scope == SCOPE_FETCH) {
         text_puts(&piece, "keys and values ");
-        report_put_time(&piece, t->fetch_pair_s, t->fetch_pair_s);
+        report_put_time(&piece, t->fetch_keys_and_values_s, t->fetch_keys_and_values_s);
         report_put_comma_piece(line, &piece);
         text_puts(&piece, "queries of the backward ");
-        report_put_time(&piece, t->fetch_set_s, t->fetch_set_s);
+        report_put_time(&piece, t->fetch_all_inputs_s, t->fetch_all_inputs_s);
         report_put_comma_piece(line, &piece);
         text_release(&piece);
         return;

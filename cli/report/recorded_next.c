@@ -103,7 +103,7 @@ static void print_time_savings(struct sheet *sheet, const struct prediction *p)
  * takes the most memory: activations, states, or unused cache. */
 static void print_memory_savings(struct sheet *sheet, const struct prediction *p)
 {
-    const uint64_t *bytes = prediction_device_peak(p)->category_bytes;
+    const uint64_t *bytes = prediction_device_memory_peak(p)->category_bytes;
     const struct {
         double bytes;
         const char *what, *change;

@@ -37,12 +37,12 @@ static void put_needed_memory(struct text *out, const struct verdict *v,
 static void print_verdict(struct sheet *sheet, const struct report *r)
 {
     const struct verdict *v = &r->prediction->verdict;
-    const bool at_most = r->prediction->setup->at_most_reasons != 0;
+    const bool at_most = r->prediction->setup->at_most_reason_mask != 0;
     const bool unknown = at_most && !v->fits;
     const enum verdict_word word = verdict_word(v->fits_probability);
     struct text rest = {0}, odds = {0};
     if (!unknown)
-        verdict_put_odds(&odds, v->fits_probability);
+        verdict_put_probability(&odds, v->fits_probability);
     text_printf(&rest, "%s%s: ",
                 odds.size == 0                   ? ""
                 : word == VERDICT_PROBABLY_FAILS ? ", only "
@@ -106,7 +106,7 @@ void report_print_products(struct sheet *sheet, const struct prediction_products
 static void print_key_numbers(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
-    const struct intervals intervals = intervals_of(p);
+    const struct intervals intervals = intervals_of_prediction(p);
     const struct interval *interval = &intervals.of_quantity[RESIDUAL_TIME];
     const struct interval rate = interval_inverse(interval);
     double fraction[MFU_CONVENTION_COUNT] = {0};
@@ -190,14 +190,14 @@ static void print_memory(struct sheet *sheet, const struct report *r)
 {
     enum { PARTS = CATEGORY_COUNT + RESERVED_PART_COUNT };
     const struct prediction *p = r->prediction;
-    const struct sim_peak *peak = prediction_device_peak(p);
+    const struct sim_peak *peak = prediction_device_memory_peak(p);
     double needed = (double)p->verdict.needed_bytes[LIMIT_DEVICE], rest = needed;
     struct screen_bar bar[PARTS] = {{0}};
     struct text heading = {0};
     for (int i = 0; i < CATEGORY_COUNT; i++)
         bar[i] = (struct screen_bar){category_labels[i], (double)peak->category_bytes[i]};
     for (int i = 0; i < RESERVED_PART_COUNT; i++)
-        if (i != RESERVED_TENSORS && (p->verdict.is_by_reserved || i == RESERVED_CONTEXT))
+        if (i != RESERVED_TENSORS && (p->verdict.is_by_reserved_memory || i == RESERVED_CONTEXT))
             bar[CATEGORY_COUNT + i] = (struct screen_bar){
                 reserved_part_label((enum reserved_part)i), (double)p->reserved.bytes[i]};
     for (int i = 0; i < PARTS; i++)
@@ -261,7 +261,7 @@ void report_print_intervals(struct sheet *sheet, const struct intervals *interva
 static void print_confidence(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
-    const struct intervals intervals = intervals_of(p);
+    const struct intervals intervals = intervals_of_prediction(p);
     bool known = intervals_are_known(&intervals, RESIDUAL_TIME) ||
                  intervals_are_known(&intervals, RESIDUAL_MEMORY);
     struct text beware = {0};
@@ -269,10 +269,10 @@ static void print_confidence(struct sheet *sheet, const struct report *r)
     if (r->scope_times != NULL && beware.size == 0)
         return;
     sheet_section(sheet, SHEET_CONFIDENCE, "How sure this is");
-    if (p->setup->at_most_reasons != 0) {
+    if (p->setup->at_most_reason_mask != 0) {
         struct text text = {0};
         text_puts(&text, "What is predicted takes at most this time and memory: ");
-        at_most_put(&text, p->setup->at_most_reasons);
+        at_most_put(&text, p->setup->at_most_reason_mask);
         text_puts(&text, ". The intervals are those of all that is predicted.");
         sheet_warning(sheet, text.data);
         text_release(&text);

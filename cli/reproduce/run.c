@@ -61,7 +61,7 @@ static void predict_and_write_trace(const struct reproduction_run *run, size_t j
     struct setup setup = {0};
     struct prediction prediction = {0};
     const struct prediction_question question = {.setup = &setup,
-                                                 .whole_list = true}; /* all ops are drawn */
+                                                 .builds_whole_list = true}; /* all ops are drawn */
     struct diag diag = {0};
     struct text folder = {0};
     enum mfu_convention unused;
@@ -108,7 +108,7 @@ static enum status report_trace_failure(const struct reproduction_run *run, size
 static void handle_worker_death(struct reproduction_run *run, size_t job, const char *why)
 {
     if (run->r->job[job].kind == JOB_RUN) {
-        struct run_answer answer = {0};
+        struct validated_run answer = {0};
         snprintf(answer.error, sizeof answer.error, "%s", why);
         reproduction_store_answer(run->r, job, &answer);
     } else {

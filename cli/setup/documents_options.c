@@ -97,7 +97,7 @@ static enum status find_packing_sizes(struct packing_options *sizes, const struc
         .policy = (enum packing_policy)options_choice(options, "packing"),
         .balance = (enum packing_balance)options_choice(options, "balance"),
     };
-    return status == STATUS_OK ? packing_sizes(sizes, &setup->request, &choices, diag) : status;
+    return status == STATUS_OK ? packing_set_sizes(sizes, &setup->request, &choices, diag) : status;
 }
 
 struct packed_sets_request documents_read_set_request(const struct options *options)

@@ -193,7 +193,7 @@ static enum status load_cluster_and_costs(struct setup *setup, const struct opti
     if (status == STATUS_OK && options_given(options, "framework"))
         status = set_unprofiled_framework(setup, options_text(options, "framework"), diag);
     if (status == STATUS_OK && options_given(options, "at-most"))
-        status = at_most_read(&setup->at_most_reasons, options_text(options, "at-most"), diag);
+        status = at_most_read(&setup->at_most_reason_mask, options_text(options, "at-most"), diag);
     if (status == STATUS_OK && options_given(options, "measured"))
         status = own_runs_load(&setup->evidence.own_runs, options_text(options, "measured"), diag);
     return status;

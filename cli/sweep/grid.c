@@ -35,7 +35,7 @@ static enum axis_values axis_values_of_option(const struct option *option, const
         return AXIS_LINES;
     switch (option->kind) {
     case OPTION_INTEGER:
-        return AXIS_WHOLE;
+        return AXIS_WHOLE_NUMBERS;
     case OPTION_TOKENS:
         return AXIS_TOKENS;
     case OPTION_POSITIVE_NUMBER:
@@ -69,8 +69,8 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
                           "%s is varied, and given as an option too", key);
     if (!of_cluster && option->kind == OPTION_FLAG)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has no values to vary over", key);
-    return grid_axes_add(&grid->axes, key, equals + 1, axis_values_of_option(option, equals + 1),
-                         diag);
+    return grid_axes_add_option(&grid->axes, key, equals + 1,
+                                axis_values_of_option(option, equals + 1), diag);
 }
 
 /* ---- names ---- */

@@ -182,7 +182,7 @@ enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t 
         outcome = sweep_point_predict(row, axes, point, &predictor->setup, point_options);
     } else {
         outcome = sweep_status_of(status);
-        sweep_put_refused(row, axes, point, outcome, &diag);
+        sweep_put_refused_row(row, axes, point, outcome, &diag);
     }
     text_release(&made);
     predictor->setup.request.documents = NULL;

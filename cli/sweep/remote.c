@@ -151,7 +151,7 @@ static void handle_pool_event(struct remote_worker *s, const struct pool_event *
         s->point_queue[s->queued_points++] = event->job;
     } else if (event->kind == POOL_DEATH) {
         struct text row = {0};
-        sweep_put_failed(&row, &s->grid->axes, (size_t)event->job, event->answer->data);
+        sweep_put_failed_row(&row, &s->grid->axes, (size_t)event->job, event->answer->data);
         send_row(s, event->job, SWEEP_FAILED, row.data, row.size);
         text_release(&row);
     }

@@ -83,7 +83,7 @@ static enum status handle_worker_death(struct sweep_run *run, size_t point, cons
         return STATUS_OK;
     }
     struct text row = {0};
-    sweep_put_failed(&row, &run->grid->axes, point, why);
+    sweep_put_failed_row(&row, &run->grid->axes, point, why);
     run->done_points++;
     run->count_of_status[SWEEP_FAILED]++;
     enum status status = sweep_journal_add(run->journal, point, &row, true, diag);

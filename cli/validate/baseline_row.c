@@ -8,26 +8,26 @@
 #include <string.h>
 
 /* Sets *error to the relative error (validation_relative_error()) of the closed form for row i, whose figure is a rate,
- * an MFU or seconds. The seconds of a step or of attention are baseline_s() at a share of the peak; those of an
+ * an MFU or seconds. The seconds of a step or of attention are baseline_step_s() at a share of the peak; those of an
  * exchange are baseline_exchange_s(). Returns false if the row does not count, or if the closed form does not apply to
  * it. */
 static bool closed_form_error(const struct validation *v, size_t i, double share, double *error)
 {
-    const struct validated *row = &v->row[i];
+    const struct validated_row *row = &v->row[i];
     const struct external_run *published = &v->rows->rows[i];
     if (!row->counts_in_means || row->run_index == SIZE_MAX ||
         !v->answer[row->run_index].has_baseline)
         return false;
-    const struct run_answer *answer = &v->answer[row->run_index];
+    const struct validated_run *answer = &v->answer[row->run_index];
     double figure;
     switch (published->metric) {
     case METRIC_TGS:
     case METRIC_MFU: /* both figures are proportional to 1 / step */
-        figure = row->result.predicted * answer->step_s / baseline_s(&answer->baseline, share);
+        figure = row->result.predicted * answer->step_s / baseline_step_s(&answer->baseline, share);
         break;
     case METRIC_STEP_MS:
     case METRIC_ATTENTION_MS:
-        figure = baseline_s(&answer->baseline, share) / published->si_factor;
+        figure = baseline_step_s(&answer->baseline, share) / published->si_factor;
         break;
     case METRIC_SEQALLTOALL_MS:
         figure = baseline_exchange_s(&answer->baseline) / published->si_factor;

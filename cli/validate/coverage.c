@@ -252,7 +252,7 @@ static void add_figure(struct verdict_reliability *c, const struct validation *v
     const struct external_run *row = &v->rows->rows[i];
     if (v->row[i].run_index == SIZE_MAX || !v->answer[v->row[i].run_index].has_succeeded)
         return;
-    const struct run_answer *answer = &v->answer[v->row[i].run_index];
+    const struct validated_run *answer = &v->answer[v->row[i].run_index];
     if (row->metric == METRIC_VERDICT) {
         add_verdict_case(c, &answer->verdict, row->is_number);
     } else if (row->metric == METRIC_MAX_SEQ_LEN && row->is_number) {

@@ -76,7 +76,7 @@ static enum status put_lengths(struct text *out, const char *text, struct diag *
     return status;
 }
 
-/* Sets setup->sampled_request from the options about documents. What it points to lives in the setup's arena, since
+/* Sets setup->sampled_packing from the options about documents. What it points to lives in the setup's arena, since
  * the setup outlives the options. */
 static enum status read_documents(struct setup *setup, const struct options *options,
                                   struct diag *diag)
@@ -89,7 +89,7 @@ static enum status read_documents(struct setup *setup, const struct options *opt
     enum status status = put_lengths(&lengths, options_text(options, "documents"), diag);
     if (status == STATUS_OK)
         sampled->lengths_text = arena_printf(&setup->arena, "%s", lengths.data);
-    setup->sampled_request = sampled;
+    setup->sampled_packing = sampled;
     text_release(&lengths);
     return status;
 }

@@ -99,7 +99,7 @@ static void put_verdict(struct rows *rows, enum measurement_outcome outcome, boo
 
 static void put_figure(struct rows *rows, const struct validation *v, size_t i)
 {
-    const struct validated *judged = &v->row[i];
+    const struct validated_row *judged = &v->row[i];
     put_columns(rows, &v->rows->rows[i]);
     if (judged->result.predicted_text != NULL)
         rows_put_name(rows, judged->result.predicted_text);

@@ -94,7 +94,7 @@ static void put_means(struct text *out, const struct validation *v, const char *
 static void put_figure(struct text *out, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->rows[i];
-    const struct validated *judged = &v->row[i];
+    const struct validated_row *judged = &v->row[i];
     text_printf(out, "| %s | %s, %s", row->cells[EXTERNAL_PLACE], row->cells[EXTERNAL_FRAMEWORK],
                 row->cells[EXTERNAL_MODEL]);
     if (row->gpus > 0)
@@ -203,7 +203,7 @@ static void put_memory(struct text *out, const struct external_validation *v, co
 {
     struct error_means means = {0};
     for (size_t i = 0; i < v->runs->row_count; i++) {
-        double error = external_scored_memory_error(v, i);
+        double error = external_counted_memory_error(v, i);
         if (strcmp(v->runs->rows[i].cells[EXTERNAL_SOURCE], source) == 0 && !isnan(error))
             error_means_add(&means, error);
     }
@@ -217,7 +217,7 @@ static void put_memory_kinds(struct text *out, const struct external_validation 
     struct error_means means[MEMORY_KIND_COUNT] = {0}, large = {0};
     for (size_t i = 0; i < v->runs->row_count; i++) {
         const struct external_run *row = &v->runs->rows[i];
-        double error = external_scored_memory_error(v, i);
+        double error = external_counted_memory_error(v, i);
         if (!external_is_in_set(row, set) || isnan(error))
             continue;
         error_means_add(&means[external_memory_kind(row->second_metric)], error);

@@ -30,7 +30,7 @@ void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
 {
     text_printf(out, "%14s%s%s ", "", label, prediction_limit_name(verdict->limiting_memory));
     verdict_print(out, verdict, verdict->limiting_memory);
-    verdict_put_odds_or_cache(out, verdict);
+    verdict_put_probability_or_cache(out, verdict);
     if (reserved != NULL && reserved->total_bytes > 0) {
         text_puts(out, ";");
         for (int i = 0; i < RESERVED_PART_COUNT; i++) {
@@ -50,7 +50,7 @@ static void put_length_tokens(struct text *out, double tokens)
 static void put_row(struct text *out, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->rows[i];
-    const struct validated *r = &v->row[i];
+    const struct validated_row *r = &v->row[i];
     const struct external_result *result = &r->result;
     const char *metric = column_text(v, i, EXTERNAL_METRIC);
     text_printf(out, "  %-12s%s", metric, strlen(metric) < 12 ? "" : " ");
@@ -80,7 +80,7 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     if (r->remark != NULL)
         text_printf(out, "  (%s)", r->remark);
     text_putc(out, '\n');
-    const struct run_answer *answer = &v->answer[r->run_index];
+    const struct validated_run *answer = &v->answer[r->run_index];
     if (row->metric == METRIC_VERDICT) {
         validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "");
     } else if (length) {
@@ -95,7 +95,7 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
 }
 
 /* Returns whether a row is printed even without --all, since its result is wrong or an error. */
-static bool is_printed_without_all(const struct validated *row)
+static bool is_printed_without_all(const struct validated_row *row)
 {
     return row->result.outcome == OUTCOME_WRONG || row->result.outcome == OUTCOME_ERROR;
 }
@@ -217,7 +217,7 @@ static void put_verdicts(struct text *out, const struct validation *v)
 {
     size_t ran = 0, unfit = 0;
     for (size_t run = 0; run < v->run_count; run++)
-        if (v->needs_times[run] && v->answer[run].has_succeeded) {
+        if (v->does_run_need_times[run] && v->answer[run].has_succeeded) {
             ran++;
             unfit += !v->answer[run].verdict.fits;
         }

@@ -98,7 +98,7 @@ static void add_steps(struct residuals *out, const struct external_validation *v
         residual.set = row->cells[EXTERNAL_SET];
         residual.log_ratio[RESIDUAL_TIME] = log1p(external_counted_error(v, i));
         residual.log_ratio[RESIDUAL_MEMORY] =
-            external_is_as_run(row) ? -log1p(external_scored_memory_error(v, i)) : (double)NAN;
+            external_is_as_run(row) ? -log1p(external_counted_memory_error(v, i)) : (double)NAN;
         residuals_add(out, &residual);
     }
 }

@@ -39,9 +39,9 @@ static void predict_batch(void *context, size_t i, void *result)
     const struct prediction_question question = {.setup = first->setup,
                                                  .request = &request,
                                                  .is_exact = first->question.is_exact,
-                                                 .step_only = true,
+                                                 .wants_step_time_only = true,
                                                  .layer_count = job->simulated_layers,
-                                                 .whole_list =
+                                                 .builds_whole_list =
                                                      first->ir.repeats.copies_per_gap == 0,
                                                  .short_list_index = first->short_list_index,
                                                  .slow_rank = first->question.slow_rank,

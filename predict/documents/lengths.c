@@ -50,7 +50,7 @@ static bool is_heading(struct lengths *l, const struct record *record)
 {
     if (record->field_count == 2 && strcmp(record->fields[0], "batch") == 0 &&
         strcmp(record->fields[1], "length") == 0) {
-        l->kind = LENGTHS_BATCHES;
+        l->kind = LENGTHS_SAMPLED_BATCHES;
         return true;
     }
     return record->field_count == 1 && strcmp(record->fields[0], "length") == 0;
@@ -63,7 +63,7 @@ static enum status read_row(void *context, const struct record *record, struct d
     int64_t batch = 0, length = 0;
     if (reading->row_count++ == 0 && is_heading(l, record))
         return STATUS_OK;
-    size_t last = l->kind == LENGTHS_BATCHES ? 1 : 0;
+    size_t last = l->kind == LENGTHS_SAMPLED_BATCHES ? 1 : 0;
     if (record->field_count != last + 1)
         return diag_error(
             diag, record->place, STATUS_BAD_INPUT, "%zu fields; a line has %s (docs/documents.md)",
@@ -71,11 +71,11 @@ static enum status read_row(void *context, const struct record *record, struct d
             last > 0 ? "a batch and a length"
                      : "a length, or, under the heading batch,length, a batch and a length");
     if (!parse_i64(record->fields[last], record->field_sizes[last], &length) || length < 1 ||
-        length > LENGTH_MAX)
+        length > LENGTH_TOKENS_MAX)
         return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "'%s' is not a document's length in tokens, a whole number from 1 to "
                           "%lld",
-                          record->fields[last], (long long)LENGTH_MAX);
+                          record->fields[last], (long long)LENGTH_TOKENS_MAX);
     if (last > 0 && !parse_i64(record->fields[0], record->field_sizes[0], &batch))
         return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "'%s' is not the number of a batch", record->fields[0]);
@@ -121,11 +121,11 @@ static bool parse_number_and_tokens(const char *text, bool tokens_first, double 
         return false;
     size_t first = (size_t)(comma - text), second = strlen(comma + 1);
     const char *word = tokens_first ? comma + 1 : text;
-    struct diag unheard = {0};
+    struct diag dropped_messages = {0};
     bool ok = parse_double(word, tokens_first ? second : first, number) && isfinite(*number) &&
               units_parse_tokens(tokens_first ? text : comma + 1, tokens_first ? first : second,
-                                 tokens, here, &unheard) == STATUS_OK;
-    diag_release(&unheard);
+                                 tokens, here, &dropped_messages) == STATUS_OK;
+    diag_release(&dropped_messages);
     return ok;
 }
 
@@ -134,7 +134,7 @@ static enum status open_lognormal(struct lengths *l, const char *text, struct di
     int64_t median = 0;
     l->kind = LENGTHS_LOGNORMAL;
     if (!parse_number_and_tokens(text, true, &l->sigma, &median) ||
-        !(l->sigma >= 0 && l->sigma <= 10) || median > LENGTH_MAX)
+        !(l->sigma >= 0 && l->sigma <= 10) || median > LENGTH_TOKENS_MAX)
         return diag_error(diag, here, STATUS_BAD_INPUT,
                           "'%s' is not lognormal:MEDIAN,SIGMA with the median in tokens, at most "
                           "1024G, and sigma from 0 to 10, such as lognormal:2K,1.5",
@@ -187,12 +187,12 @@ static enum status read_bin(void *context, const struct record *record, struct d
         !parse_i64(record->fields[0], record->field_sizes[0], &from) ||
         !parse_i64(record->fields[1], record->field_sizes[1], &upto) ||
         !parse_double(record->fields[2], record->field_sizes[2], &share) || from < 1 ||
-        upto < from || upto > LENGTH_MAX || !(share >= 0) || !isfinite(share))
+        upto < from || upto > LENGTH_TOKENS_MAX || !(share >= 0) || !isfinite(share))
         return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "a row of a histogram is FROM,UPTO,SHARE: lengths in tokens with 1 <= "
                           "FROM <= UPTO <= %lld, and the share of documents between them, 0 or "
                           "more",
-                          (long long)LENGTH_MAX);
+                          (long long)LENGTH_TOKENS_MAX);
     if (l->length_count == bins->capacity) {
         bins->capacity = bins->capacity > 0 ? 2 * bins->capacity : 32;
         l->length_or_upto =
@@ -241,7 +241,7 @@ enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, str
         status = open_histogram(l, text + 10, diag);
     else
         status = read_length_file(l, text, diag);
-    if (status == STATUS_OK && l->kind == LENGTHS_BATCHES && seed > 0)
+    if (status == STATUS_OK && l->kind == LENGTHS_SAMPLED_BATCHES && seed > 0)
         status = diag_error(
             diag, (struct loc){.name = "--seed"}, STATUS_BAD_INPUT,
             "is for lengths that are drawn or shuffled, but %s gives the documents of each batch",
@@ -268,7 +268,9 @@ static int64_t draw_length(struct lengths *l)
         return drawn < l->length_or_upto[row] ? drawn : l->length_or_upto[row];
     }
     double length = floor(l->median * exp(gsl_ran_gaussian(l->rng, l->sigma)) + 0.5);
-    return length < 1 ? 1 : length > (double)LENGTH_MAX ? LENGTH_MAX : (int64_t)length;
+    return length < 1                           ? 1
+           : length > (double)LENGTH_TOKENS_MAX ? LENGTH_TOKENS_MAX
+                                                : (int64_t)length;
 }
 
 int64_t lengths_take_next(struct lengths *l)
@@ -278,7 +280,7 @@ int64_t lengths_take_next(struct lengths *l)
         l->put_back_length = 0;
         return length;
     }
-    if (l->kind != LENGTHS_LIST && l->kind != LENGTHS_BATCHES)
+    if (l->kind != LENGTHS_LIST && l->kind != LENGTHS_SAMPLED_BATCHES)
         return draw_length(l);
     if (l->kind == LENGTHS_LIST && l->next == l->length_count)
         l->next = 0;
@@ -306,5 +308,6 @@ void lengths_put_back(struct lengths *l, int64_t length)
 
 bool lengths_are_used_up(const struct lengths *l)
 {
-    return l->kind == LENGTHS_BATCHES && l->put_back_length == 0 && l->next == l->length_count;
+    return l->kind == LENGTHS_SAMPLED_BATCHES && l->put_back_length == 0 &&
+           l->next == l->length_count;
 }

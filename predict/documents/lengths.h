@@ -18,7 +18,7 @@
 
 enum lengths_kind {
     LENGTHS_LIST,
-    LENGTHS_BATCHES,
+    LENGTHS_SAMPLED_BATCHES,
     LENGTHS_LOGNORMAL,
     LENGTHS_ZIPF,
     LENGTHS_HISTOGRAM
@@ -26,7 +26,7 @@ enum lengths_kind {
 
 /* the largest MAX of zipf:S,MAX, and the largest length of a document, in tokens */
 enum { ZIPF_MAX = 1 << 22 };
-#define LENGTH_MAX (INT64_C(1) << 40)
+#define LENGTH_TOKENS_MAX (INT64_C(1) << 40)
 
 /* A source of lengths. All-zero is empty. */
 struct lengths {

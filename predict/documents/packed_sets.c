@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum status packing_sizes(struct packing_options *sizes, const struct request *request,
-                          const struct choices *c, struct diag *diag)
+enum status packing_set_sizes(struct packing_options *sizes, const struct request *request,
+                              const struct choices *c, struct diag *diag)
 {
     bool cut = request->ring_layout == RING_ZIGZAG_DOCUMENTS && c->cp > 1;
     sizes->sequence_tokens = c->seq;
@@ -85,7 +85,7 @@ enum status packed_sets_find(const struct packed_set **found, struct packed_sets
 {
     struct packing_options sizes = {.policy = packed_sets->request.policy,
                                     .balance = packed_sets->request.balance};
-    enum status status = packing_sizes(&sizes, request, choices, diag);
+    enum status status = packing_set_sizes(&sizes, request, choices, diag);
     for (size_t i = 0; status == STATUS_OK && i < packed_sets->set_count; i++)
         if (have_same_sizes(&packed_sets->packed_set[i]->packing_options, &sizes)) {
             *found = packed_sets->packed_set[i];

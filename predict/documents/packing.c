@@ -74,8 +74,8 @@ static struct packed_sequence *find_sequence_with_room(struct packed_batch *batc
 /* Places a whole document in one sequence. If the document is longer than a sequence, only its first sequence_tokens
  * tokens are placed, and the others are dropped. If no sequence has room for it, puts it back for the next step and
  * returns false. */
-static bool place_whole(struct packed_batch *batch, const struct packing_options *o,
-                        struct lengths *lengths, int64_t length)
+static bool place_as_whole(struct packed_batch *batch, const struct packing_options *o,
+                           struct lengths *lengths, int64_t length)
 {
     int64_t tokens = length < o->sequence_tokens ? length : o->sequence_tokens;
     int64_t padded = round_up(tokens, o->round_documents_to), bucket = length_class_of(tokens);
@@ -93,8 +93,8 @@ static bool place_whole(struct packed_batch *batch, const struct packing_options
 
 /* Places a document in the free room of the sequences, and cuts it where a sequence ends. If the step is full before
  * the end of the document, puts the rest back for the next step and returns false. */
-static bool place_pieces(struct packed_batch *batch, const struct packing_options *o,
-                         struct lengths *lengths, int64_t length)
+static bool place_in_pieces(struct packed_batch *batch, const struct packing_options *o,
+                            struct lengths *lengths, int64_t length)
 {
     for (uint32_t s = 0; s < batch->sequence_count && length > 0; s++) {
         struct packed_sequence *sequence = &batch->sequence[s];
@@ -111,7 +111,7 @@ static bool place_pieces(struct packed_batch *batch, const struct packing_option
     return length == 0;
 }
 
-static void count_pairs(struct packed_batch *batch, const struct packing_options *o)
+static void set_visible_pairs(struct packed_batch *batch, const struct packing_options *o)
 {
     double squares = 0;
     for (uint32_t s = 0; s < batch->sequence_count; s++) {
@@ -147,9 +147,9 @@ enum status packing_pack_next_step(struct packed_batch *batch, struct lengths *l
         batch->sequence[s].length_class = -1;
     bool placed = true;
     while (placed && (length = lengths_take_next(lengths)) > 0)
-        placed = o->policy == PACKING_TRUNCATE ? place_pieces(batch, o, lengths, length)
-                                               : place_whole(batch, o, lengths, length);
-    if (!placed && lengths->kind == LENGTHS_BATCHES)
+        placed = o->policy == PACKING_TRUNCATE ? place_in_pieces(batch, o, lengths, length)
+                                               : place_as_whole(batch, o, lengths, length);
+    if (!placed && lengths->kind == LENGTHS_SAMPLED_BATCHES)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "batch %lld of %s does not fit into %u sequences of %lld tokens with "
                           "--packing %s: document %llu, of %lld tokens, finds no place",
@@ -157,7 +157,7 @@ enum status packing_pack_next_step(struct packed_batch *batch, struct lengths *l
                           lengths->source_text, o->sequence_count, (long long)o->sequence_tokens,
                           packing_names[o->policy], (unsigned long long)batch->document_count + 1,
                           (long long)length);
-    count_pairs(batch, o);
+    set_visible_pairs(batch, o);
     packing_apply_balance(batch, o);
     return STATUS_OK;
 }

@@ -37,7 +37,7 @@ static void predict_row_on_batch(void *context, size_t job, void *result)
     struct documents documents;
     struct arena arena = {0};
     const struct prediction_question question = {
-        .setup = setup, .request = &request, .step_only = true};
+        .setup = setup, .request = &request, .wants_step_time_only = true};
     struct prediction p = {0};
     double *step_s = result;
     packed_batch_documents(&row->packed_set->batch[c->job[job].batch], request.seq, &documents,
@@ -206,7 +206,7 @@ static void explain_row(void *context, size_t job, void *result)
     struct setup *setup = e->setup; /* this process' own */
     struct outcome *out = result;
     const struct prediction_question question = {
-        .setup = setup, .request = &out->request, .skip_offsets = true};
+        .setup = setup, .request = &out->request, .skips_offsets = true};
     struct prediction p = {0};
     *out = *e->row[job];
     setup->padding_tokens = packed_set->batch[packed_set->typical_batch].padding_tokens;

@@ -51,7 +51,7 @@ static bool length_fits(const struct candidate_round *round, const struct reques
 {
     struct request asked = *request;
     const struct prediction_question question = {
-        .setup = round->setup, .request = &asked, .skip_offsets = true};
+        .setup = round->setup, .request = &asked, .skips_offsets = true};
     struct prediction p = {0};
     struct verdict least;
     bool fits = false;
@@ -129,7 +129,7 @@ static void find_longest_of_candidate(const struct candidate_round *round, struc
                                   reached.tokens > beaten ? reached.tokens : beaten, &reached);
     fill_unsimulated_outcome(o, &reached);
     const struct prediction_question question = {
-        .setup = round->setup, .request = &o->request, .skip_offsets = true};
+        .setup = round->setup, .request = &o->request, .skips_offsets = true};
     struct prediction p = {0};
     if (o->sequence_tokens > beaten && prediction_make(&p, &question, NULL) == STATUS_OK)
         outcome_fill_times(o, &p);

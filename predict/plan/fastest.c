@@ -66,8 +66,8 @@ static void tighten_bound_by_layers(struct rate_search *s, size_t i)
     struct search_node *node = &s->node[i];
     const struct search_layer *least = &s->layer[node->least_layer_row],
                               *own = &s->layer[node->own_layer_row];
-    struct bound_layer layer = {least->layer_time.kernels_s, own->layer_time.issue_s,
-                                fmax(least->layer_time.step_s, own->layer_time.step_s)};
+    struct layer_lower_bound layer = {least->layer_time.kernels_s, own->layer_time.issue_s,
+                                      fmax(least->layer_time.step_s, own->layer_time.step_s)};
     struct resolved resolved;
     if (resolved_make(&resolved, s->setup, &candidate->request, NULL, NULL) == STATUS_OK &&
         layer.step_s > 0)

@@ -43,7 +43,7 @@ struct search_node {
  * layer_kernel_sums(), then layer_step_s(). A member of layer_time is 0 if it could not be found. */
 struct search_layer {
     struct layer_key key;
-    struct bound_layer layer_time;
+    struct layer_lower_bound layer_time;
     bool has_sums, has_step; /* the first and the second step were taken */
 };
 
@@ -58,10 +58,11 @@ struct search_job {
 struct candidate_answer {
     bool is_answered;
     enum search_stage next_stage;
-    uint8_t repair;                /* as in struct search_node, after this job */
-    struct bound_layer layer_time; /* STAGE_LAYER only; all other members: the other stages only */
-    double bound_s;                /* no step of the candidate is shorter; 0: not known */
-    double rate_bound;             /* tokens/s/GPU that the candidate cannot exceed; 0: not known */
+    uint8_t repair; /* as in struct search_node, after this job */
+    struct layer_lower_bound
+        layer_time;    /* STAGE_LAYER only; all other members: the other stages only */
+    double bound_s;    /* no step of the candidate is shorter; 0: not known */
+    double rate_bound; /* tokens/s/GPU that the candidate cannot exceed; 0: not known */
     struct outcome outcome;
     struct outcome less_probable_outcome; /* OUTCOME_SIMULATED, or else there is none */
 };

@@ -60,7 +60,7 @@ static bool lacks_with_last_repair(const struct setup *setup, const struct repai
     if (!room_bound_lacks(&verdict, setup, &request, odds) &&
         !shortened_lacks(&verdict, setup, &request, odds)) {
         const struct prediction_question question = {
-            .setup = setup, .request = &request, .skip_offsets = true};
+            .setup = setup, .request = &request, .skips_offsets = true};
         struct prediction p = {0};
         bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
         verdict = p.verdict;
@@ -139,8 +139,8 @@ static void predict_whole_step(const struct rate_search *s, const struct search_
     struct request request;
     const struct prediction_question question = {.setup = s->setup,
                                                  .request = &request,
-                                                 .skip_offsets = true,
-                                                 .skip_causes = true,
+                                                 .skips_offsets = true,
+                                                 .skips_causes = true,
                                                  .rate_to_exceed = s->rate_to_exceed};
     struct prediction p = {0};
     a->next_stage = STAGE_DONE;

@@ -66,15 +66,17 @@ struct request layer_only_request(const struct request *asked, const struct laye
     return r;
 }
 
-struct bound_layer layer_kernel_sums(const struct setup *setup, const struct request *asked,
-                                     const struct layer_key *key)
+struct layer_lower_bound layer_kernel_sums(const struct setup *setup, const struct request *asked,
+                                           const struct layer_key *key)
 {
     struct request request = layer_only_request(asked, key);
     struct prediction_sums sums[2] = {{0}}; /* [i]: of a step with 2 + i layers */
-    struct bound_layer layer = {0};
+    struct layer_lower_bound layer = {0};
     for (int i = 0; i < 2; i++) {
-        const struct prediction_question question = {
-            .setup = setup, .request = &request, .step_only = true, .layer_count = 2 + i};
+        const struct prediction_question question = {.setup = setup,
+                                                     .request = &request,
+                                                     .wants_step_time_only = true,
+                                                     .layer_count = 2 + i};
         struct prediction p = {0};
         bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
         if (made)
@@ -95,8 +97,10 @@ double layer_step_s(const struct setup *setup, const struct request *asked,
     struct request request = layer_only_request(asked, key);
     double step_s[2] = {0}; /* [i]: of a step with 2 + i layers */
     for (int i = 0; i < 2; i++) {
-        const struct prediction_question question = {
-            .setup = setup, .request = &request, .step_only = true, .layer_count = 2 + i};
+        const struct prediction_question question = {.setup = setup,
+                                                     .request = &request,
+                                                     .wants_step_time_only = true,
+                                                     .layer_count = 2 + i};
         struct prediction p = {0};
         if (prediction_make(&p, &question, NULL) == STATUS_OK)
             step_s[i] = p.sim.step_s;

@@ -40,8 +40,8 @@ struct request layer_only_request(const struct request *request, const struct la
  * without a simulation; step_s of its result is the longer of the two. layer_step_s() returns the simulated seconds of
  * a layer. What cannot be found is 0. The request must have the key's choices, and the setup's cluster at least as many
  * GPUs as the key has ranks. */
-struct bound_layer layer_kernel_sums(const struct setup *setup, const struct request *request,
-                                     const struct layer_key *key);
+struct layer_lower_bound layer_kernel_sums(const struct setup *setup, const struct request *request,
+                                           const struct layer_key *key);
 double layer_step_s(const struct setup *setup, const struct request *request,
                     const struct layer_key *key);
 

@@ -156,7 +156,7 @@ static bool length_fits(struct length_search *s, uint32_t rung, struct diag *dia
     struct longest *l = s->longest;
     struct request request = *s->request;
     const struct prediction_question question = {
-        .setup = s->setup, .request = &request, .skip_offsets = true};
+        .setup = s->setup, .request = &request, .skips_offsets = true};
     struct prediction p = {0};
     struct diag own = {0};
     request.seq = ladder_length(s->ladder, rung);

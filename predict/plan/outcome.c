@@ -12,9 +12,9 @@ void outcome_fill_times(struct outcome *o, const struct prediction *p)
     o->kind = OUTCOME_SIMULATED;
     o->rate_bound = p->tokens_per_s_gpu;
     o->step_s = p->sim.step_s;
-    o->intervals = intervals_of(p);
+    o->intervals = intervals_of_prediction(p);
     o->step_sequences = (double)prediction_sequences(p);
-    o->are_causes_final = o->packed_set == NULL || !p->question.skip_causes;
+    o->are_causes_final = o->packed_set == NULL || !p->question.skips_causes;
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
     for (int cause = 0; cause < CAUSE_COUNT && stages->stage_count > 1; cause++) {
         o->cause_s[cause] = 0;

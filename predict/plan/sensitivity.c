@@ -96,7 +96,7 @@ static void try_change(void *context, size_t job, void *result)
         return;
     struct setup changed = *trial->setup;
     const struct prediction_question question = {
-        .setup = &changed, .request = trial->request, .skip_offsets = true, .skip_causes = true};
+        .setup = &changed, .request = trial->request, .skips_offsets = true, .skips_causes = true};
     changes[job].change(&changed);
     if (prediction_make(&p, &question, NULL) == STATUS_OK)
         out->step_s = p.sim.step_s;
@@ -139,7 +139,8 @@ static void find_intervals(void *context, size_t job, void *result)
     (void)job;
     if (resize_cluster_of_trial(trial) && prediction_make(&p, &question, NULL) == STATUS_OK &&
         spreads_find(&p.spreads, &p, NULL) == STATUS_OK)
-        *(struct found_intervals *)result = (struct found_intervals){true, intervals_of(&p)};
+        *(struct found_intervals *)result =
+            (struct found_intervals){true, intervals_of_prediction(&p)};
     prediction_release(&p);
 }
 

@@ -96,7 +96,7 @@ static double step_without_jitter_s(const struct setup *setup, const struct requ
 {
     struct request request = request_of_micro_batches(asked, c, micro_batches);
     const struct prediction_question question = {
-        .setup = setup, .request = &request, .step_only = true, .layer_count = layers};
+        .setup = setup, .request = &request, .wants_step_time_only = true, .layer_count = layers};
     struct prediction p = {0};
     double seconds =
         prediction_make(&p, &question, NULL) == STATUS_OK ? p.sim.step_s - p.jitter_s : 0;
@@ -148,7 +148,7 @@ static bool predict_verdict(struct verdict *verdict, const struct setup *setup,
 {
     struct request request = request_of_micro_batches(asked, c, micro_batches);
     const struct prediction_question question = {
-        .setup = setup, .request = &request, .skip_offsets = true, .layer_count = layers};
+        .setup = setup, .request = &request, .skips_offsets = true, .layer_count = layers};
     struct prediction p = {0};
     bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
     *verdict = p.verdict;

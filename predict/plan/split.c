@@ -23,7 +23,7 @@ static double ideal_sequence_s(struct setup *setup, const struct outcome *o, int
 {
     struct request request = o->request;
     const struct prediction_question question = {
-        .setup = setup, .request = &request, .skip_offsets = true, .skip_causes = true};
+        .setup = setup, .request = &request, .skips_offsets = true, .skips_causes = true};
     struct prediction p = {0};
     double seconds = 0;
     request.profile = PROFILE_IDEAL;

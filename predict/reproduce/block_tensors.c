@@ -8,7 +8,7 @@ struct largest_tensors {
     bool has_attention, attended_back;
 };
 
-static void keep_larger(double *most, double value)
+static void raise_to(double *most, double value)
 {
     *most = value > *most ? value : *most;
 }
@@ -40,40 +40,40 @@ static double elements_of_operands(const struct ir *ir, uint32_t op)
 /* Raises `qkv` or `ffn` to the number of elements of a product's tensor. In the forward this is the tensor that the
  * product writes, in the backward the gradient that it reads. `qkv` is for products before attention in the forward and
  * after it in the backward, `ffn` for all others. */
-static void note_largest_product_tensor(struct largest_tensors *f, uint32_t op, bool backward)
+static void update_largest_product_tensor(struct largest_tensors *f, uint32_t op, bool backward)
 {
     bool is_ffn = backward ? !f->attended_back : f->has_attention;
     struct block_tensors *t = backward ? &f->backward : &f->forward;
-    keep_larger(is_ffn ? &t->ffn : &t->qkv,
-                backward ? elements_of_read(f->ir, op) : elements_of_write(f->ir, op));
+    raise_to(is_ffn ? &t->ffn : &t->qkv,
+             backward ? elements_of_read(f->ir, op) : elements_of_write(f->ir, op));
 }
 
-static void note_largest_op_tensors(struct largest_tensors *f, uint32_t op)
+static void update_largest_op_tensors(struct largest_tensors *f, uint32_t op)
 {
     const struct ir *ir = f->ir;
     bool backward = ir->op.phase[op] == PHASE_BACKWARD;
     switch ((enum work_kind)ir->op.kind[op]) {
     case WORK_LAYERNORM:
     case WORK_RMSNORM:
-        keep_larger(&f->forward.hidden, elements_of_read(ir, op));
+        raise_to(&f->forward.hidden, elements_of_read(ir, op));
         break;
     case WORK_LAYERNORM_BACKWARD:
     case WORK_RMSNORM_BACKWARD:
-        keep_larger(&f->backward.hidden, elements_of_write(ir, op));
+        raise_to(&f->backward.hidden, elements_of_write(ir, op));
         break;
     case WORK_MATMUL:
-        note_largest_product_tensor(f, op, backward);
+        update_largest_product_tensor(f, op, backward);
         break;
     case WORK_ALL_TO_ALL:
         (backward ? &f->backward : &f->forward)->exchange += elements_of_write(ir, op);
         break;
     case WORK_ATTENTION:
         f->has_attention = true;
-        keep_larger(&f->forward.attention, elements_of_operands(ir, op));
+        raise_to(&f->forward.attention, elements_of_operands(ir, op));
         break;
     case WORK_ATTENTION_BACKWARD:
         f->attended_back = true;
-        keep_larger(&f->backward.attention, elements_of_operands(ir, op));
+        raise_to(&f->backward.attention, elements_of_operands(ir, op));
         break;
     default:
         break;
@@ -87,14 +87,14 @@ static void divide_by_unit(struct block_tensors *t, double unit)
         *all[i] /= unit;
 }
 
-void block_tensors_of(struct block_tensors *forward, struct block_tensors *backward,
-                      const struct ir *ir)
+void block_tensors_find(struct block_tensors *forward, struct block_tensors *backward,
+                        const struct ir *ir)
 {
     struct largest_tensors f = {.ir = ir};
     const struct role *role = &ir->role[0];
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
         if (ir->op.phase[op] == PHASE_FORWARD || ir->op.phase[op] == PHASE_BACKWARD)
-            note_largest_op_tensors(&f, op);
+            update_largest_op_tensors(&f, op);
     double unit = f.forward.hidden;
     f.backward.hidden += f.forward.hidden;
     f.backward.qkv += f.forward.qkv;

@@ -20,7 +20,7 @@ struct block_tensors {
 };
 
 /* Finds the largest tensors in a schedule of one layer, for its forward and its backward. */
-void block_tensors_of(struct block_tensors *forward, struct block_tensors *backward,
-                      const struct ir *ir);
+void block_tensors_find(struct block_tensors *forward, struct block_tensors *backward,
+                        const struct ir *ir);
 
 #endif

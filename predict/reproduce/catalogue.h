@@ -90,8 +90,8 @@ struct catalogue_claim {
     const char *statement;
     enum claim_kind kind;
     struct point_selector left, right; /* BEST uses only `left` */
-    bool right_is_number;
-    double right_number; /* RATIO: if right_is_number, the number that stands for `right` */
+    bool is_right_side_number;
+    double right_number; /* RATIO: if is_right_side_number, the number that stands for `right` */
     /* RATIO: the ends of the range that the paper states; NAN: it has no such end */
     double at_least, at_most;
     /* RATIO: the ends of a wider range, in which the claim holds by less; NAN: it has no such end */

@@ -69,8 +69,8 @@ static enum status read_ratio(struct catalogue_claim *claim, struct json_node no
     struct json_node right = json_find(node, "right");
     enum status status = STATUS_OK;
     claim->kind = CLAIM_RATIO;
-    claim->right_is_number = json_is_number(right);
-    if (claim->right_is_number)
+    claim->is_right_side_number = json_is_number(right);
+    if (claim->is_right_side_number)
         status = json_as_double(right, -DBL_MAX, DBL_MAX, &claim->right_number, diag);
     else
         status = read_selector(&claim->right, right, diag);

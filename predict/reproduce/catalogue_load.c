@@ -60,7 +60,7 @@ static enum status read_axes(struct catalogue_grid *grid, struct json_node node,
         struct json_node member = json_member(vary, i, &key);
         status = json_as_string(member, &values, diag);
         if (status == STATUS_OK)
-            status = grid_axes_add(&grid->axes, key, values, AXIS_TEXTS, diag);
+            status = grid_axes_add_option(&grid->axes, key, values, AXIS_TEXTS, diag);
     }
     return status;
 }
@@ -182,7 +182,7 @@ static enum status read_timeline(struct catalogue *c, struct catalogue_timeline 
 
 /* Reads each element of the array under `key`, which may be absent, with `read` into an array of the entry, and sets
  * the entry's `number` to how many there are. */
-#define READ_ALL(c, entry, node, key, member, number, read, status, diag)                          \
+#define READ_ARRAY(c, entry, node, key, member, number, read, status, diag)                        \
     do {                                                                                           \
         struct json_node all_ = json_find(node, key);                                              \
         (entry)->member =                                                                          \
@@ -243,10 +243,10 @@ static enum status read_entry(struct catalogue *c, struct catalogue_entry *entry
     enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = read_texts(entry, node, diag);
-    READ_ALL(c, entry, node, "rows", rows, row_selection_count, read_rows, status, diag);
-    READ_ALL(c, entry, node, "grids", grid, grid_count, read_grid, status, diag);
-    READ_ALL(c, entry, node, "claims", claim, claim_count, catalogue_read_claim, status, diag);
-    READ_ALL(c, entry, node, "timelines", timeline, timeline_count, read_timeline, status, diag);
+    READ_ARRAY(c, entry, node, "rows", rows, row_selection_count, read_rows, status, diag);
+    READ_ARRAY(c, entry, node, "grids", grid, grid_count, read_grid, status, diag);
+    READ_ARRAY(c, entry, node, "claims", claim, claim_count, catalogue_read_claim, status, diag);
+    READ_ARRAY(c, entry, node, "timelines", timeline, timeline_count, read_timeline, status, diag);
     if (status == STATUS_OK && entry->kind == ENTRY_NOT_SIMULABLE && entry->reason == NULL)
         status = json_error(node, diag, "says why nothing can be simulated");
     return status;

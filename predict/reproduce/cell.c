@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The longest length, in tokens, that a search tries. FPDT's Table 1 has none that is longer. */
-#define LONGEST_ASKED ((int64_t)1 << 23)
+#define LONGEST_LENGTH_TOKENS ((int64_t)1 << 23)
 
 #define GIB 1073741824.0
 
@@ -22,9 +22,9 @@ const char *const cell_question_names[CELL_QUESTION_COUNT] = {"memory", "time", 
 static const struct {
     const char *name;
     enum cell_question question;
-    bool fits_only;
+    bool needs_fit;
 } measures[MEASURE_COUNT] = {
-#define MEASURE(symbol, name, question, fits_only) {name, CELL_##question, fits_only},
+#define MEASURE(symbol, name, question, needs_fit) {name, CELL_##question, needs_fit},
     CELL_MEASURES(MEASURE)
 #undef MEASURE
 };
@@ -46,7 +46,7 @@ enum cell_question measure_question(enum measure measure)
 
 bool measure_needs_fit(enum measure measure)
 {
-    return measures[measure].fits_only;
+    return measures[measure].needs_fit;
 }
 
 void measure_put_names(struct text *out)
@@ -77,7 +77,7 @@ static void put_memory_measures(struct cell_answer *answer, const struct verdict
     if (!verdict->fits) {
         text_printf(&lacks, "%s ", prediction_limit_name(verdict->limiting_memory));
         verdict_print(&lacks, verdict, verdict->limiting_memory);
-        snprintf(answer->missing_memory, sizeof answer->missing_memory, "%s", lacks.data);
+        snprintf(answer->missing_memory_name, sizeof answer->missing_memory_name, "%s", lacks.data);
     }
     text_release(&lacks);
 }
@@ -85,7 +85,7 @@ static void put_memory_measures(struct cell_answer *answer, const struct verdict
 static void put_block_measures(struct cell_answer *answer, const struct ir *ir)
 {
     struct block_tensors forward, backward;
-    block_tensors_of(&forward, &backward, ir);
+    block_tensors_find(&forward, &backward, ir);
     answer->value[MEASURE_HIDDEN] = forward.hidden;
     answer->value[MEASURE_QKV] = forward.qkv;
     answer->value[MEASURE_EXCHANGE] = forward.exchange;
@@ -131,8 +131,8 @@ static void put_part_measures(struct cell_answer *answer, const struct predictio
     value[MEASURE_RING_MS] = 1e3 * t.ring_s;
     value[MEASURE_RING_OVER_COMPUTE] = t.ring_s / t.compute_s;
     value[MEASURE_EXCHANGE_OVER_COMPUTE] = t.exchange_s / t.compute_s;
-    value[MEASURE_FETCH_PAIR_MS] = 1e3 * t.fetch_pair_s;
-    value[MEASURE_FETCH_SET_MS] = 1e3 * t.fetch_set_s;
+    value[MEASURE_FETCH_PAIR_MS] = 1e3 * t.fetch_keys_and_values_s;
+    value[MEASURE_FETCH_SET_MS] = 1e3 * t.fetch_all_inputs_s;
 }
 
 /* ---- packed documents ---- */
@@ -157,15 +157,15 @@ static enum status pack_documents_of_cell(const struct packed_set **packed_set,
 
 /* Takes every four successive packed steps as the micro-batches of a larger step. Returns the slowest of the four
  * divided by their mean, averaged over the larger steps; NAN: there are fewer than four steps. */
-static double slowest_of_4(const double *step_s, size_t count)
+static double slowest_to_mean_of_4(const double *step_s, size_t count)
 {
     double sum = 0;
-    size_t fours = count / 4;
-    for (size_t i = 0; i < fours; i++) {
+    size_t groups_of_4 = count / 4;
+    for (size_t i = 0; i < groups_of_4; i++) {
         const double *s = step_s + 4 * i;
         sum += 4 * fmax(fmax(s[0], s[1]), fmax(s[2], s[3])) / (s[0] + s[1] + s[2] + s[3]);
     }
-    return fours > 0 ? sum / (double)fours : NAN;
+    return groups_of_4 > 0 ? sum / (double)groups_of_4 : NAN;
 }
 
 /* Replaces the time of the first packed step by the mean over all packed steps and, if whole steps are predicted, its
@@ -186,7 +186,7 @@ static enum status put_batch_measures(struct cell_answer *answer, const struct p
         answer->value[MEASURE_ELAPSED_MS] = 1e3 * all_s / (double)packed_set->batch_count;
     }
     if (status == STATUS_OK)
-        answer->value[MEASURE_SLOWEST_OF_4] = slowest_of_4(times.step_s, times.batch_count);
+        answer->value[MEASURE_SLOWEST_OF_4] = slowest_to_mean_of_4(times.step_s, times.batch_count);
     batch_times_release(&times);
     return status;
 }
@@ -203,8 +203,8 @@ static enum status answer_step(struct cell_answer *answer, const struct setup *s
     struct request request = setup->request;
     const struct prediction_question question = {.setup = setup, .request = &request};
     enum status status = STATUS_OK;
-    if (setup->sampled_request != NULL) {
-        packed_sets.request = *setup->sampled_request;
+    if (setup->sampled_packing != NULL) {
+        packed_sets.request = *setup->sampled_packing;
         status = pack_documents_of_cell(&packed_set, &packed_sets, &first, &request, diag);
     }
     if (status == STATUS_OK)
@@ -233,7 +233,7 @@ static enum status answer_longest(struct cell_answer *answer, const struct setup
     struct length_ladder ladder = {
         .shortest_tokens = setup->request.seq, .length_count = 1, .is_doubling = true};
     struct longest longest;
-    while (ladder_length(&ladder, ladder.length_count) <= LONGEST_ASKED)
+    while (ladder_length(&ladder, ladder.length_count) <= LONGEST_LENGTH_TOKENS)
         ladder.length_count++;
     enum status status = longest_find(&longest, setup, &setup->request, &ladder, 0, NULL, diag);
     if (status != STATUS_OK)

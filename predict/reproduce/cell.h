@@ -14,8 +14,8 @@
 enum cell_question { CELL_MEMORY, CELL_TIME, CELL_LONGEST, CELL_QUESTION_COUNT };
 extern const char *const cell_question_names[CELL_QUESTION_COUNT];
 
-/* MEASURE(symbol, name, question, fits_only). question: the question that a prediction must answer to give the measure.
- * fits_only: the measure has no value if the step does not fit in memory. bubble_s: seconds in which a pipeline fills,
+/* MEASURE(symbol, name, question, needs_fit). question: the question that a prediction must answer to give the measure.
+ * needs_fit: the measure has no value if the step does not fit in memory. bubble_s: seconds in which a pipeline fills,
  * drains or is unbalanced. exposed_share: the share of the step in which rings, exchanges and gathers are exposed.
  * slowest_of_4: the slowest of four packed steps over their mean. */
 #define CELL_MEASURES(MEASURE)                                                                     \
@@ -54,7 +54,7 @@ extern const char *const cell_question_names[CELL_QUESTION_COUNT];
     MEASURE(LONGEST, "longest_tokens", LONGEST, false)
 
 enum measure {
-#define MEASURE(symbol, name, question, fits_only) MEASURE_##symbol,
+#define MEASURE(symbol, name, question, needs_fit) MEASURE_##symbol,
     CELL_MEASURES(MEASURE)
 #undef MEASURE
         MEASURE_COUNT
@@ -72,8 +72,8 @@ struct cell_answer {
     bool has_succeeded;
     char error[200]; /* the message, if has_succeeded is false */
     bool fits;
-    char missing_memory[96];     /* if it does not fit: which memory is missing */
-    double value[MEASURE_COUNT]; /* NAN: the value is not known */
+    char missing_memory_name[96]; /* if it does not fit: which memory is missing */
+    double value[MEASURE_COUNT];  /* NAN: the value is not known */
 };
 
 /* Answers the question about the setup's request. unfit_too: a step that does not fit in memory is simulated, too. */

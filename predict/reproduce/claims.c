@@ -8,7 +8,7 @@
 
 /* If another series is best, a claim that a series is best still holds, by less, if the named series is within this
  * share of the best. */
-#define NEARLY_BEST 0.02
+#define NEARLY_BEST_SHARE 0.02
 
 const char *const claim_verdict_names[CLAIM_VERDICT_COUNT] = {"holds", "holds by less",
                                                               "does not hold", "not known"};
@@ -153,8 +153,9 @@ static bool has_panels(const struct reproduction *r, const struct reproduction_p
 }
 
 /* Appends the coordinates of a point that the selection does not fix: "6.7B, fpdt, 128K". */
-static void put_place(struct text *out, const struct reproduction *r,
-                      const struct point_selector *of, const struct reproduction_point *at)
+static void put_point_coordinates(struct text *out, const struct reproduction *r,
+                                  const struct point_selector *of,
+                                  const struct reproduction_point *at)
 {
     const struct {
         bool shown;
@@ -185,10 +186,10 @@ static void put_ratio(struct text *out, const struct reproduction *r,
         text_printf(out, "%.3g", ratio->ratio);
     text_puts(out, " (");
     before = out->size;
-    put_place(out, r, &claim->left, ratio->point);
+    put_point_coordinates(out, r, &claim->left, ratio->point);
     text_puts(out, out->size > before ? ": " : "");
     put_value(out, ratio->point, ratio->left);
-    if (!claim->right_is_number) {
+    if (!claim->is_right_side_number) {
         text_puts(out, " to ");
         put_value(out, ratio->point, ratio->right);
     }
@@ -216,7 +217,7 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
             continue;
         struct claim_side left = claim_side_of(r, left_entry, &claim->left, point);
         struct claim_side right = {claim->right_number, claim->right_number, point};
-        if (!claim->right_is_number)
+        if (!claim->is_right_side_number)
             right = claim_side_of(r, right_entry, &claim->right, point);
         double ratio = left.predicted / right.predicted, paper = left.published / right.published;
         if (!isnan(paper) && isfinite(paper) && paper > 0) {
@@ -255,7 +256,7 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
 /* The distinct texts of one coordinate among the points of an entry, in order of appearance. */
 struct distinct_texts {
     const char **text;
-    size_t text_count;
+    size_t distinct_count;
 };
 
 enum point_coordinate { OF_PANEL, OF_SERIES, OF_X };
@@ -269,26 +270,26 @@ static void distinct_texts_of(struct distinct_texts *d, const struct reproductio
                               const struct point_selector *of, enum point_coordinate coordinate)
 {
     d->text = heap_alloc(r->point_count + 1, sizeof *d->text);
-    d->text_count = 0;
+    d->distinct_count = 0;
     for (size_t i = 0; i < r->point_count; i++)
         if (selects_point(of, entry, &r->point[i]) &&
-            (d->text_count == 0 ||
-             !is_in_list(d->text, d->text_count, coordinate_of(&r->point[i], coordinate))))
-            d->text[d->text_count++] = coordinate_of(&r->point[i], coordinate);
+            (d->distinct_count == 0 ||
+             !is_in_list(d->text, d->distinct_count, coordinate_of(&r->point[i], coordinate))))
+            d->text[d->distinct_count++] = coordinate_of(&r->point[i], coordinate);
 }
 
-static size_t text_index(const struct distinct_texts *d, const char *text)
+static size_t index_of_text(const struct distinct_texts *d, const char *text)
 {
     size_t i = 0;
-    while (i < d->text_count && strcmp(d->text[i], text) != 0)
+    while (i < d->distinct_count && strcmp(d->text[i], text) != 0)
         i++;
     return i;
 }
 
 /* Returns the first selected point with that panel, series (NULL: any) and x; NULL: there is none. */
-static const struct reproduction_point *point_at(const struct reproduction *r, size_t entry,
-                                                 const struct point_selector *of, const char *panel,
-                                                 const char *series, const char *x)
+static const struct reproduction_point *
+find_selected_point(const struct reproduction *r, size_t entry, const struct point_selector *of,
+                    const char *panel, const char *series, const char *x)
 {
     for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
@@ -315,13 +316,15 @@ static enum claim_verdict judge_crossover(struct text *out, const struct reprodu
     enum claim_verdict worst = CLAIM_NOT_KNOWN;
     distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
     distinct_texts_of(&xs, r, e, &claim->left, OF_X);
-    for (size_t p = 0; p < panels.text_count; p++) {
+    for (size_t p = 0; p < panels.distinct_count; p++) {
         size_t at = 0, known = 0;
-        for (; at < xs.text_count; at++) {
-            const struct reproduction_point *left = point_at(r, e, &claim->left, panels.text[p],
-                                                             NULL, xs.text[at]),
-                                            *right = point_at(r, e, &claim->right, panels.text[p],
-                                                              NULL, xs.text[at]);
+        for (; at < xs.distinct_count; at++) {
+            const struct reproduction_point *left = find_selected_point(r, e, &claim->left,
+                                                                        panels.text[p], NULL,
+                                                                        xs.text[at]),
+                                            *right = find_selected_point(r, e, &claim->right,
+                                                                         panels.text[p], NULL,
+                                                                         xs.text[at]);
             if (left == NULL || right == NULL || isnan(predicted_value(r, left)) ||
                 isnan(predicted_value(r, right)))
                 continue;
@@ -332,13 +335,13 @@ static enum claim_verdict judge_crossover(struct text *out, const struct reprodu
         if (known == 0)
             continue;
         enum claim_verdict verdict =
-            crossover_verdict(at, text_index(&xs, claim->crossover_from),
-                              text_index(&xs, claim->crossover_to), xs.text_count);
+            crossover_verdict(at, index_of_text(&xs, claim->crossover_from),
+                              index_of_text(&xs, claim->crossover_to), xs.distinct_count);
         worst = worst == CLAIM_NOT_KNOWN || verdict > worst ? verdict : worst;
         text_printf(out, "%s%s%s%s%s", out->size > 0 ? "; " : "", panels.text[p],
                     panels.text[p][0] != '\0' ? ": " : "",
-                    at < xs.text_count ? "crosses at " : "does not cross",
-                    at < xs.text_count ? xs.text[at] : "");
+                    at < xs.distinct_count ? "crosses at " : "does not cross",
+                    at < xs.distinct_count ? xs.text[at] : "");
     }
     free((void *)panels.text);
     free((void *)xs.text);
@@ -360,9 +363,9 @@ static struct best_series best_series_at(const struct reproduction *r, size_t e,
 {
     struct best_series best = {SIZE_MAX, SIZE_MAX, NAN};
     double published = NAN;
-    for (size_t s = 0; s < series->text_count; s++) {
+    for (size_t s = 0; s < series->distinct_count; s++) {
         const struct reproduction_point *point =
-            point_at(r, e, &claim->left, panel, series->text[s], x);
+            find_selected_point(r, e, &claim->left, panel, series->text[s], x);
         if (point == NULL)
             continue;
         double value = predicted_value(r, point), paper = published_value(r, point);
@@ -389,7 +392,7 @@ static double shortfall_of_named(const struct reproduction *r, size_t e,
     double nearest = INFINITY;
     for (size_t i = 0; i < claim->expected_count; i++) {
         const struct reproduction_point *point =
-            point_at(r, e, &claim->left, panel, claim->expected_names[i], x);
+            find_selected_point(r, e, &claim->left, panel, claim->expected_names[i], x);
         double value = point == NULL ? (double)NAN : predicted_value(r, point);
         if (!isnan(value))
             nearest = fmin(nearest, fabs(value / best - 1));
@@ -406,12 +409,12 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
     distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
     distinct_texts_of(&series, r, e, &claim->left, OF_SERIES);
     distinct_texts_of(&xs, r, e, &claim->left, OF_X);
-    for (size_t p = 0; p < panels.text_count; p++) {
+    for (size_t p = 0; p < panels.distinct_count; p++) {
         size_t first = SIZE_MAX, last = SIZE_MAX;
         enum claim_verdict verdict = CLAIM_NOT_KNOWN;
         text_printf(out, "%s%s%s", out->size > 0 ? "; " : "", panels.text[p],
                     panels.text[p][0] != '\0' ? ": " : "");
-        for (size_t i = 0; i < xs.text_count; i++) {
+        for (size_t i = 0; i < xs.distinct_count; i++) {
             struct best_series best =
                 best_series_at(r, e, claim, &series, panels.text[p], xs.text[i]);
             if (best.predicted_series == SIZE_MAX)
@@ -420,9 +423,9 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
             double shortfall =
                 shortfall_of_named(r, e, claim, panels.text[p], xs.text[i], best.value);
             if (claim->direction == CLAIM_IS)
-                here = shortfall == 0             ? CLAIM_HOLDS
-                       : shortfall <= NEARLY_BEST ? CLAIM_HOLDS_BY_LESS
-                                                  : CLAIM_DOES_NOT_HOLD;
+                here = shortfall == 0                   ? CLAIM_HOLDS
+                       : shortfall <= NEARLY_BEST_SHARE ? CLAIM_HOLDS_BY_LESS
+                                                        : CLAIM_DOES_NOT_HOLD;
             else if (last != SIZE_MAX &&
                      (claim->direction == CLAIM_RISES ? best.predicted_series < last
                                                       : best.predicted_series > last))
@@ -451,12 +454,12 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
 
 /* From one x to the next a ratio may move the other way by at most this share, and still counts as rising or falling
  * throughout. */
-#define TREND_NOISE 0.003
+#define TREND_NOISE_SHARE 0.003
 
-static enum claim_verdict trend_verdict(double first, double last, bool monotone, bool rises)
+static enum claim_verdict trend_verdict(double first, double last, bool is_monotone, bool rises)
 {
     bool moved = rises ? last > first : last < first;
-    return !moved ? CLAIM_DOES_NOT_HOLD : monotone ? CLAIM_HOLDS : CLAIM_HOLDS_BY_LESS;
+    return !moved ? CLAIM_DOES_NOT_HOLD : is_monotone ? CLAIM_HOLDS : CLAIM_HOLDS_BY_LESS;
 }
 
 static enum claim_verdict judge_trend_of(struct text *out, const struct reproduction *r, size_t e,
@@ -464,13 +467,13 @@ static enum claim_verdict judge_trend_of(struct text *out, const struct reproduc
                                          const struct distinct_texts *xs)
 {
     double first = NAN, last = NAN;
-    bool monotone = true, rises = claim->direction == CLAIM_RISES;
+    bool is_monotone = true, rises = claim->direction == CLAIM_RISES;
     text_printf(out, "%s%s%s", out->size > 0 ? "; " : "", panel, panel[0] != '\0' ? ": " : "");
-    for (size_t i = 0; i < xs->text_count; i++) {
-        const struct reproduction_point *left =
-                                            point_at(r, e, &claim->left, panel, NULL, xs->text[i]),
-                                        *right =
-                                            point_at(r, e, &claim->right, panel, NULL, xs->text[i]);
+    for (size_t i = 0; i < xs->distinct_count; i++) {
+        const struct reproduction_point *left = find_selected_point(r, e, &claim->left, panel, NULL,
+                                                                    xs->text[i]),
+                                        *right = find_selected_point(r, e, &claim->right, panel,
+                                                                     NULL, xs->text[i]);
         double ratio = left == NULL || right == NULL
                            ? (double)NAN
                            : predicted_value(r, left) / predicted_value(r, right);
@@ -478,11 +481,12 @@ static enum claim_verdict judge_trend_of(struct text *out, const struct reproduc
             continue;
         text_printf(out, "%s%s %.4g", isnan(first) ? "" : ", ", xs->text[i], ratio);
         if (!isnan(last))
-            monotone &= rises ? ratio > last * (1 - TREND_NOISE) : ratio < last * (1 + TREND_NOISE);
+            is_monotone &= rises ? ratio > last * (1 - TREND_NOISE_SHARE)
+                                 : ratio < last * (1 + TREND_NOISE_SHARE);
         first = isnan(first) ? ratio : first;
         last = ratio;
     }
-    return isnan(first) ? CLAIM_NOT_KNOWN : trend_verdict(first, last, monotone, rises);
+    return isnan(first) ? CLAIM_NOT_KNOWN : trend_verdict(first, last, is_monotone, rises);
 }
 
 static enum claim_verdict judge_trend(struct text *out, const struct reproduction *r, size_t entry,
@@ -493,7 +497,7 @@ static enum claim_verdict judge_trend(struct text *out, const struct reproductio
     enum claim_verdict worst = CLAIM_NOT_KNOWN;
     distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
     distinct_texts_of(&xs, r, e, &claim->left, OF_X);
-    for (size_t p = 0; p < panels.text_count; p++) {
+    for (size_t p = 0; p < panels.distinct_count; p++) {
         enum claim_verdict verdict = judge_trend_of(out, r, e, claim, panels.text[p], &xs);
         if (verdict != CLAIM_NOT_KNOWN)
             worst = worst == CLAIM_NOT_KNOWN || verdict > worst ? verdict : worst;

@@ -89,7 +89,7 @@ struct entry_outcome outcome_of_entry(const struct reproduction *r, size_t e)
 }
 
 /* Appends a separator if text has been appended since `from`. */
-static void put_between(struct text *out, size_t from)
+static void put_separator_if_text(struct text *out, size_t from)
 {
     if (out->size > from)
         text_puts(out, "; ");
@@ -112,20 +112,20 @@ void outcome_put_sentence(struct text *out, const struct entry_outcome *o)
                         o->counted_points - o->points_within_limit);
     }
     if (o->verdict_count > 0) {
-        put_between(out, from);
+        put_separator_if_text(out, from);
         text_printf(out, "%zu of %zu verdicts and lengths right", o->right_verdicts,
                     o->verdict_count);
     }
     if (o->unpredictable_points > 0) {
-        put_between(out, from);
+        put_separator_if_text(out, from);
         text_printf(out, "%zu cannot be predicted", o->unpredictable_points);
     }
     if (o->failed_points > 0) {
-        put_between(out, from);
+        put_separator_if_text(out, from);
         text_printf(out, "%zu failed", o->failed_points);
     }
     if (claims > 0) {
-        put_between(out, from);
+        put_separator_if_text(out, from);
         text_printf(out, "%zu of %zu claims hold", o->claims_of_verdict[CLAIM_HOLDS], claims);
         if (o->claims_of_verdict[CLAIM_HOLDS_BY_LESS] > 0)
             text_printf(out, ", %zu by less", o->claims_of_verdict[CLAIM_HOLDS_BY_LESS]);

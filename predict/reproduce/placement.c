@@ -93,8 +93,8 @@ static const char *expand_pattern(const char *pattern, lookup_fn *look, const vo
     return kept;
 }
 
-static void place_point(struct point_place *at, const struct placement_pattern *pattern,
-                        lookup_fn *look, const void *context, struct arena *arena)
+static void set_point_place(struct point_place *at, const struct placement_pattern *pattern,
+                            lookup_fn *look, const void *context, struct arena *arena)
 {
     at->panel = expand_pattern(pattern->panel, look, context, arena);
     at->series = expand_pattern(pattern->series, look, context, arena);
@@ -105,12 +105,12 @@ void placement_of_row(struct point_place *at, const struct placement_pattern *pa
                       const struct external_run *row, struct arena *arena)
 {
     const struct row_context context = {row, arena};
-    place_point(at, pattern, row_value, &context, arena);
+    set_point_place(at, pattern, row_value, &context, arena);
 }
 
 void placement_of_cell(struct point_place *at, const struct catalogue_grid *grid, size_t which,
                        size_t cell, struct arena *arena)
 {
     const struct cell_context context = {grid, which, cell};
-    place_point(at, &grid->placement, cell_value, &context, arena);
+    set_point_place(at, &grid->placement, cell_value, &context, arena);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct run_answer) <= REPRODUCTION_ANSWER_MAX, "an answer fits");
+_Static_assert(sizeof(struct validated_run) <= REPRODUCTION_ANSWER_MAX, "an answer fits");
 _Static_assert(sizeof(struct cell_answer) <= REPRODUCTION_ANSWER_MAX, "an answer fits");
 
 void reproduction_release(struct reproduction *r)
@@ -79,10 +79,10 @@ static const char *job_key_of_run(struct reproduction *r, size_t run)
 {
     const struct external_run *row = &r->rows.rows[r->validation.first_row[run]];
     struct text key = {0};
-    text_printf(&key, "rows %s%s|%s", r->validation.needs_times[run] ? "timed " : "",
+    text_printf(&key, "rows %s%s|%s", r->validation.does_run_need_times[run] ? "timed " : "",
                 row->cells[EXTERNAL_ARGS], row->cells[EXTERNAL_AGAINST]);
     if (row->metric == METRIC_MAX_SEQ_LEN || row->metric == METRIC_SPEEDUP ||
-        subsequence_is_metric(row->metric))
+        subsequence_predicts_metric(row->metric))
         text_printf(&key, "|%s %s", row->cells[EXTERNAL_METRIC], row->cells[EXTERNAL_COUNTS]);
     const char *kept = arena_text(&r->arena, key.data, key.size);
     text_release(&key);
@@ -239,7 +239,7 @@ enum status reproduction_mark_wanted(struct reproduction *r, size_t e, struct di
 
 size_t reproduction_answer_size(const struct reproduction *r, size_t job)
 {
-    static const size_t sizes[] = {[JOB_RUN] = sizeof(struct run_answer),
+    static const size_t sizes[] = {[JOB_RUN] = sizeof(struct validated_run),
                                    [JOB_CELL] = sizeof(struct cell_answer),
                                    [JOB_TRACE] = 0};
     return sizes[r->job[job].kind];
@@ -270,7 +270,7 @@ void reproduction_store_answer(struct reproduction *r, size_t j, const void *ans
     job->is_done = true;
     for (size_t i = 0; job->kind == JOB_RUN && i < r->validation.run_count; i++)
         if (r->job_of_run[i] == j)
-            memcpy(&r->validation.answer[i], answer, sizeof(struct run_answer));
+            memcpy(&r->validation.answer[i], answer, sizeof(struct validated_run));
     if (job->kind == JOB_CELL)
         memcpy(&r->cell_answer[job->index_in_kind], answer, sizeof(struct cell_answer));
 }
@@ -280,7 +280,7 @@ void reproduction_store_answer(struct reproduction *r, size_t j, const void *ans
 static void judge_row(struct reproduction *r, struct reproduction_point *point)
 {
     const struct external_run *row = &r->rows.rows[point->row];
-    const struct validated *judged = &r->validation.row[point->row];
+    const struct validated_row *judged = &r->validation.row[point->row];
     point->outcome = judged->result.outcome;
     point->predicted = judged->result.predicted;
     point->predicted_text = judged->result.predicted_text;
@@ -322,7 +322,7 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
     point->predicted = answer->value[point->measure];
     if (!answer->fits && measure_needs_fit(point->measure)) {
         point->predicted_text = "OOM";
-        point->reason = answer->missing_memory;
+        point->reason = answer->missing_memory_name;
     }
     if (!isnan(point->published))
         judge_published(point);

@@ -20,7 +20,7 @@ struct draw_answer {
 
 /* Predicts the step with the shares that a seed draws; seed 0: with even routing. The result is a struct
  * draw_answer. */
-static void predict_seed(void *context, size_t seed, void *result)
+static void predict_step_of_seed(void *context, size_t seed, void *result)
 {
     const struct draw_job *job = context;
     const struct prediction *first = job->first;
@@ -32,8 +32,8 @@ static void predict_seed(void *context, size_t seed, void *result)
     const struct prediction_question question = {.setup = first->setup,
                                                  .request = &request,
                                                  .is_exact = first->question.is_exact,
-                                                 .step_only = true,
-                                                 .whole_list =
+                                                 .wants_step_time_only = true,
+                                                 .builds_whole_list =
                                                      first->ir.repeats.copies_per_gap == 0,
                                                  .short_list_index = first->short_list_index,
                                                  .slow_rank = first->question.slow_rank,
@@ -94,7 +94,7 @@ enum status routing_draws_make(struct routing_draws *draws, const struct predict
     struct progress progress = {0};
     progress_begin(&progress, count, 0);
     enum status status =
-        workers_run(count, sizeof *answer, predict_seed, &job, answer, &progress, diag);
+        workers_run(count, sizeof *answer, predict_step_of_seed, &job, answer, &progress, diag);
     progress_end();
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         status = answer[i].status;

@@ -62,7 +62,7 @@ static bool drops_modules(const struct choices *c)
     return c->recompute_modules != 0;
 }
 
-static bool keeps_expanded(const struct choices *c)
+static bool saves_expanded_keys(const struct choices *c)
 {
     return c->model->kv_latent > 0 && c->activations == CHOICE_ACTIVATIONS_KEEP;
 }
@@ -103,7 +103,7 @@ static bool has_merges_or_chains(const struct choices *c)
 }
 
 /* Returns whether the order of context and head ranks matters. With cp 1 or hp 1 all orders are the same. */
-static bool has_places(const struct choices *c)
+static bool has_rank_placement(const struct choices *c)
 {
     return c->cp > 1 && c->hp > 1;
 }
@@ -113,7 +113,7 @@ static bool has_stages(const struct choices *c)
     return c->pp > 1;
 }
 
-static bool has_stage_places(const struct choices *c)
+static bool has_stage_placement(const struct choices *c)
 {
     return c->pp > 1 && c->dp > 1;
 }
@@ -148,7 +148,7 @@ static bool shares_units(const struct choices *c)
     return c->pipeline == CHOICE_PIPELINE_MSP;
 }
 
-static bool leaves_by_ratio(const struct choices *c)
+static bool offloads_by_ratio(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_RATIO;
 }
@@ -159,12 +159,12 @@ static bool is_sparse(const struct choices *c)
 }
 
 /* Returns whether the pipeline is msp, or was requested as msp and became seq1f1b because it shares no subsequence. */
-static bool wants_shared(const struct request *r, const struct choices *c)
+static bool wants_shared_units(const struct request *r, const struct choices *c)
 {
     return shares_units(c) || r->pipeline == CHOICE_PIPELINE_MSP;
 }
 
-static bool is_at_most(uint32_t asked, uint32_t shared)
+static bool is_shared_at_most(uint32_t asked, uint32_t shared)
 {
     return asked == SHARED_UNITS_ALL || asked <= shared;
 }
@@ -172,8 +172,8 @@ static bool is_at_most(uint32_t asked, uint32_t shared)
 static bool shares_as_asked(const struct request *r, const struct choices *c)
 {
     return !shares_units(c) || r->shared_units == NULL ||
-           (is_at_most(r->shared_units->first, c->shared_units.first) &&
-            is_at_most(r->shared_units->last, c->shared_units.last));
+           (is_shared_at_most(r->shared_units->first, c->shared_units.first) &&
+            is_shared_at_most(r->shared_units->last, c->shared_units.last));
 }
 
 /* True if the layout that cuts each document is used, or was not requested. Without a ring another note says why it is
@@ -187,7 +187,7 @@ static bool cuts_documents(const struct request *r, const struct choices *c)
 /* False if --expert-overlap micro-batch changes nothing. With only as many micro-batches as stages, every stage begins
  * with all forwards, so that none runs beside a backward; but the option still moves shared experts before the exchanges
  * if the profile has them elsewhere. */
-static bool expert_overlap_acts(const struct request *r, const struct choices *c)
+static bool expert_overlap_has_effect(const struct request *r, const struct choices *c)
 {
     const bool moves_shared = c->model->shared_ffn > 0 &&
                               r->shared_experts == SHARED_EXPERTS_PROFILE &&

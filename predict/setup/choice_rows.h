@@ -110,8 +110,8 @@ size_t choice_row_values(const struct choice_row *row, struct choice_value *valu
 
 /* Returns whether the note with this number applies to an option that was given: it has no effect on the choices, or
  * less than it says. Returns false if the row has no such note. */
-bool choice_row_is_idle(const struct choice_row *row, size_t note, const struct request *r,
-                        const struct choices *c);
+bool choice_row_note_applies(const struct choice_row *row, size_t note, const struct request *r,
+                             const struct choices *c);
 
 /* Stores a number for each choice that matters, else 0: the value of its member of struct choices or, if it has none, a
  * digest of its values. A choice whose values only name others, the strategy, gets 0, so that two strategies with the

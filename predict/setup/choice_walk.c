@@ -11,7 +11,7 @@
 /* ---- members of structs ---- */
 
 /* Returns the value of a row's member of a request. These members are signed, since -1 stands for an open choice. */
-static int64_t get_of_request(const struct choice_row *row, const struct request *r)
+static int64_t request_member_value(const struct choice_row *row, const struct request *r)
 {
     const char *at = (const char *)r + row->request.offset;
     int value = 0;
@@ -32,7 +32,7 @@ static int64_t get_of_request(const struct choice_row *row, const struct request
 }
 
 /* Returns the value of a row's member of the choices. Its members of 1 and of 4 bytes are unsigned. */
-static int64_t get_of_choices(const struct choice_row *row, const struct choices *c)
+static int64_t choices_member_value(const struct choice_row *row, const struct choices *c)
 {
     const char *at = (const char *)c + row->chosen_member.offset;
     uint8_t narrow = 0;
@@ -98,7 +98,7 @@ size_t choice_row_values(const struct choice_row *row, struct choice_value *valu
         count = row->values(value, c);
     } else {
         value->form = row->value_form;
-        value->whole_number = c != NULL ? get_of_choices(row, c) : 0;
+        value->whole_number = c != NULL ? choices_member_value(row, c) : 0;
         value->name = row->value_names != NULL ? row->value_names[value->whole_number] : NULL;
     }
     for (size_t i = 0; i < count; i++)
@@ -106,8 +106,8 @@ size_t choice_row_values(const struct choice_row *row, struct choice_value *valu
     return count;
 }
 
-bool choice_row_is_idle(const struct choice_row *row, size_t note, const struct request *r,
-                        const struct choices *c)
+bool choice_row_note_applies(const struct choice_row *row, size_t note, const struct request *r,
+                             const struct choices *c)
 {
     if (row->note[note].text == NULL)
         return false;
@@ -137,7 +137,7 @@ void choices_fill_identity(int64_t identity[CHOICE_NAME_COUNT], const struct cho
         if (row->matters != NULL && !row->matters(c))
             continue;
         if (row->chosen_member.size > 0)
-            identity[i] = get_of_choices(row, c);
+            identity[i] = choices_member_value(row, c);
         else if (row->values != NULL && !row->is_label)
             identity[i] = digest_of_values(row, c);
     }
@@ -169,7 +169,7 @@ static bool show_value(struct text *out, const struct choice_row *row, const str
 {
     if (row->show != NULL)
         return row->show(out, r);
-    const int64_t value = get_of_request(row, r);
+    const int64_t value = request_member_value(row, r);
     if (value <= row->print_if_above)
         return false;
     if (row->option->kind == OPTION_CHOICE)

@@ -42,11 +42,11 @@ double offload_copy_bytes_per_s(const struct cluster *c)
 /* Reduces the request to a smaller step: only the forward, one layer in each chunk of layers, and one micro-batch
  * (unless the pipeline needs more). Returns how many layers of the model one layer of the first stage represents, on
  * average. */
-static double reduce_to_few_layers(struct request *request, struct transformer *few_layers,
+static double reduce_to_few_layers(struct request *request, struct transformer *small_model,
                                    const struct choices *choices)
 {
-    *few_layers = *request->model;
-    request->model = few_layers;
+    *small_model = *request->model;
+    request->model = small_model;
     request->scope = SCOPE_LAYERS_FORWARD;
     request->activations = CHOICE_ACTIVATIONS_KEEP;
     request->optimizer = -1;
@@ -57,7 +57,7 @@ static double reduce_to_few_layers(struct request *request, struct transformer *
     bool groups = choices->pipeline == CHOICE_PIPELINE_INTERLEAVED;
     if (!groups || choices->subsequences % choices->pp == 0)
         request->global_batch = (int64_t)choices->dp * choices->micro_batch;
-    few_layers->layers = pipeline_chunk_count(choices);
+    small_model->layers = pipeline_chunk_count(choices);
     double layers = 0;
     for (uint32_t v = 0; v < pipeline_chunks_of_one_stage(choices); v++) {
         struct layer_range range =
@@ -67,12 +67,12 @@ static double reduce_to_few_layers(struct request *request, struct transformer *
     return layers / pipeline_chunks_of_one_stage(choices);
 }
 
-enum status offload_hidden_bytes(double **bytes, struct request *asked,
-                                 const struct choices *degrees, const struct setup *setup,
-                                 struct diag *diag)
+enum status offload_find_hidden_bytes(double **bytes, struct request *asked,
+                                      const struct choices *degrees, const struct setup *setup,
+                                      struct diag *diag)
 {
     struct request request = *asked;
-    struct transformer few_layers;
+    struct transformer small_model;
     struct choices choices;
     struct ir ir = {0};
     *bytes = NULL;
@@ -83,7 +83,7 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
      * too. */
     if (pipeline_of_choice((enum pipeline_choice)request.pipeline)->is_multiplexed)
         request.pipeline = CHOICE_PIPELINE_TERAPIPE;
-    double layers = reduce_to_few_layers(&request, &few_layers, degrees);
+    double layers = reduce_to_few_layers(&request, &small_model, degrees);
     request.tp = degrees->tp;
     request.pp = degrees->pp;
     request.subsequences = degrees->subsequences;

@@ -13,8 +13,8 @@ double offload_copy_bytes_per_s(const struct cluster *cluster);
  * offload_hidden_bytes to their mean. The request must have the lengths of its subsequences. degrees: the choices to
  * which the request was resolved, for its degrees of parallelism and its pipeline; they may lack these lengths. The
  * cluster must have costs of the attention kernels. *bytes is the array, which the caller frees, also on failure. */
-enum status offload_hidden_bytes(double **bytes, struct request *request,
-                                 const struct choices *degrees, const struct setup *setup,
-                                 struct diag *diag);
+enum status offload_find_hidden_bytes(double **bytes, struct request *request,
+                                      const struct choices *degrees, const struct setup *setup,
+                                      struct diag *diag);
 
 #endif

@@ -40,7 +40,7 @@ bool resolved_needs_costs(const struct request *request)
     return leaves_cut_open(request) || leaves_offload_open(request) || leaves_sharing_open(request);
 }
 
-static double span_seconds(const void *context, double begin, double end)
+static double seconds_of_span(const void *context, double begin, double end)
 {
     const struct unit_rates *rates = context;
     return rates->token_s * (end - begin) + rates->pair_s * (end * end - begin * begin) / 2;
@@ -61,7 +61,7 @@ static enum status find_subsequence_lengths(struct resolved *resolved, const str
         .token_unit = (int64_t)c->tp * c->hp,
         .model = resolved->request.model,
         .assumes_full_attention = option == PARTITION_OPTION_FLOPS_FULL,
-        .seconds = span_seconds,
+        .seconds = seconds_of_span,
         .context = &rates,
     };
     resolved->subsequence_tokens =
@@ -89,17 +89,17 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
     if (status != STATUS_OK || !resolved_needs_costs(request))
         return status;
     bool cut = leaves_cut_open(request) && c->subsequences > 1;
-    bool hide = leaves_offload_open(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
+    bool hides_offload = leaves_offload_open(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
     bool time = cut && r->length_rule == PARTITION_OPTION_TIME;
     /* only these parts need costs of attention; `longhaul run`, which has no costs, leaves none of them open */
-    if (time || hide || leaves_sharing_open(request))
+    if (time || hides_offload || leaves_sharing_open(request))
         status = cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,
                                       transformer_wider_head_dim(&setup->model),
                                       (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK && cut)
         status = find_subsequence_lengths(resolved, setup, diag);
-    if (status == STATUS_OK && hide)
-        status = offload_hidden_bytes(&resolved->offload_hidden_bytes, r, c, setup, diag);
+    if (status == STATUS_OK && hides_offload)
+        status = offload_find_hidden_bytes(&resolved->offload_hidden_bytes, r, c, setup, diag);
     if (status == STATUS_OK)
         status = resolve_choices(c, r, NULL, diag);
     if (status == STATUS_OK && leaves_sharing_open(request)) {

@@ -159,7 +159,7 @@ void setup_apply(struct setup *setup, const struct setup_change *change)
 
 void setup_set_sparsity(struct setup *setup, int64_t chunk, double share)
 {
-    int64_t left_out = (int64_t)(share * (double)chunk + 0.5);
+    int64_t kept_tokens = (int64_t)(share * (double)chunk + 0.5);
     setup->model.attention_chunk = chunk;
-    setup->model.attention_kept = left_out < chunk ? chunk - left_out : 1;
+    setup->model.attention_kept = kept_tokens < chunk ? chunk - kept_tokens : 1;
 }

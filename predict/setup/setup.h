@@ -27,7 +27,7 @@ struct setup {
      * framework's */
     const char *real_framework;
     /* why the run does less than is predicted, a mask of 1 << enum at_most_reason; 0: it does what is predicted */
-    uint32_t at_most_reasons;
+    uint32_t at_most_reason_mask;
     /* the probability with which a configuration must fit to be taken by a search; 0: one half */
     double fits_probability;
     /* measured runs, which say how sure a prediction is; they are loaded with the cluster */
@@ -45,7 +45,7 @@ struct setup {
     int64_t padding_tokens;
     /* The packed steps with which a configuration of a reproduced figure is predicted
      * (predict/documents/packed_sets.h). NULL: the request's own documents are used. */
-    const struct packed_sets_request *sampled_request;
+    const struct packed_sets_request *sampled_packing;
     /* true: setup_load_model() loads the nearest dense model in place of the named one (models/hf_proxy.h) */
     bool as_dense;
 };

@@ -115,7 +115,7 @@ static double task_s(const struct choices *c, const struct sharing_costs *costs,
     double tensor = own * costs->tensor_collectives_s_per_token * (forward ? 1 : 1.5);
     double gather = tokens * costs->send_keys_s_per_token * (k - 1) / k;
     double alone = own * costs->unit.token_s * (forward ? 1 : 2) + tensor +
-                   pairs * (forward ? costs->unit.pair_s : costs->unit.pair_backward_s);
+                   pairs * (forward ? costs->unit.pair_s : costs->unit.backward_pair_s);
     double layer = alone, net = gather + (costs->tensor_collectives_use_nics ? tensor : 0);
     net += remote_weights_s(c, costs, task, k, forward);
     if (c->helpers == HELPERS_SHARD && !forward) /* the gradients of each unit are summed at once */
@@ -140,7 +140,7 @@ struct unit_replay {
     double *unit_arrival_s;
 };
 
-static double latest_of_stages_s(const double *at, struct stage_span of)
+static double latest_end_of_stages_s(const double *at, struct stage_span of)
 {
     double most = 0;
     for (uint32_t i = of.first_stage; i < of.first_stage + of.count; i++)
@@ -148,7 +148,7 @@ static double latest_of_stages_s(const double *at, struct stage_span of)
     return most;
 }
 
-static void set_of_stages(double *at, struct stage_span of, double value)
+static void set_for_stages(double *at, struct stage_span of, double value)
 {
     for (uint32_t i = of.first_stage; i < of.first_stage + of.count; i++)
         at[i] = value;
@@ -156,16 +156,16 @@ static void set_of_stages(double *at, struct stage_span of, double value)
 
 /* Sends messages for `seconds` on all stages of the span, beside their computation. They start at `begin`, or later,
  * when all messages that these stages send already have ended. Returns the time at which they end. */
-static double send_share(struct unit_replay *r, struct stage_span span, double begin,
-                         double seconds)
+static double send_beside_compute(struct unit_replay *r, struct stage_span span, double begin,
+                                  double seconds)
 {
-    double end = fmax(begin, latest_of_stages_s(r->network_free_at_s, span)) + seconds;
-    set_of_stages(r->network_free_at_s, span, end);
+    double end = fmax(begin, latest_end_of_stages_s(r->network_free_at_s, span)) + seconds;
+    set_for_stages(r->network_free_at_s, span, end);
     return end;
 }
 
-static double *table_cell(const struct unit_replay *r, double *table, uint32_t chunk,
-                          uint32_t subsequence)
+static double *table_element(const struct unit_replay *r, double *table, uint32_t chunk,
+                             uint32_t subsequence)
 {
     return &table[chunk * r->choices->subsequences + subsequence];
 }
@@ -178,16 +178,17 @@ static void delay_by_messages(struct unit_replay *r, uint32_t stage, double seco
 }
 
 /* Passes the keys and values of a unit from its owner to the stages before it, one after the other. */
-static void pass_keys(struct unit_replay *r, const struct chunk_task *task, double end)
+static void send_keys_to_earlier_stages(struct unit_replay *r, const struct chunk_task *task,
+                                        double end)
 {
     double seconds = layers_of_chunk(r->choices, task->chunk) *
                      tokens_of_subsequence(r->choices, task->subsequence) *
                      r->costs->send_keys_s_per_token;
     for (uint32_t stage = task->chunk; stage-- > 0;) {
-        end = send_share(r, (struct stage_span){stage, 1}, end, seconds);
+        end = send_beside_compute(r, (struct stage_span){stage, 1}, end, seconds);
         delay_by_messages(r, stage, seconds);
     }
-    *table_cell(r, r->unit_arrival_s, task->chunk, task->subsequence) = end;
+    *table_element(r, r->unit_arrival_s, task->chunk, task->subsequence) = end;
 }
 
 /* Passes gradients of keys and values back. After the backward of subsequence s, stages 0 to `chunk` sum the gradients
@@ -202,8 +203,8 @@ static void pass_keys_back(struct unit_replay *r, const struct chunk_task *task,
         double seconds = layers_of_chunk(r->choices, task->chunk) *
                          tokens_of_subsequence(r->choices, s - ahead) *
                          r->costs->send_keys_s_per_token;
-        *table_cell(r, r->unit_arrival_s, task->chunk, s - ahead) =
-            send_share(r, all, end, seconds);
+        *table_element(r, r->unit_arrival_s, task->chunk, s - ahead) =
+            send_beside_compute(r, all, end, seconds);
         for (uint32_t stage = 0; stage < all.count; stage++)
             delay_by_messages(r, stage, seconds);
     }
@@ -217,18 +218,18 @@ static void forward_task(struct unit_replay *r, const struct chunk_task *task)
     const struct choices *c = r->choices;
     struct stage_span share = multiplex_stages_of(c, task->chunk, task->subsequence);
     uint32_t s = task->subsequence, back_begin = multiplex_back_begin(c, task->chunk);
-    double begin = latest_of_stages_s(r->compute_free_at_s, share);
+    double begin = latest_end_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk > 0)
-        begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk - 1, s));
+        begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk - 1, s));
     if (s > 0)
-        begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk, s - 1));
+        begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk, s - 1));
     if (back_begin < c->subsequences && s >= back_begin)
-        begin = fmax(begin, *table_cell(r, r->unit_arrival_s, task->chunk, back_begin - 1));
+        begin = fmax(begin, *table_element(r, r->unit_arrival_s, task->chunk, back_begin - 1));
     double end = begin + task_s(c, r->costs, task, share.count, true);
-    set_of_stages(r->compute_free_at_s, share, end);
-    *table_cell(r, r->unit_end_s, task->chunk, s) = end;
+    set_for_stages(r->compute_free_at_s, share, end);
+    *table_element(r, r->unit_end_s, task->chunk, s) = end;
     if (back_begin < c->subsequences && s < back_begin)
-        pass_keys(r, task, end);
+        send_keys_to_earlier_stages(r, task, end);
 }
 
 /* Runs a backward task on the stages that share it. It begins when these stages can compute, the next chunk has done
@@ -239,16 +240,16 @@ static void backward_task(struct unit_replay *r, const struct chunk_task *task)
     const struct choices *c = r->choices;
     struct stage_span share = multiplex_stages_of(c, task->chunk, task->subsequence);
     uint32_t s = task->subsequence, back_begin = multiplex_back_begin(c, task->chunk);
-    double begin = latest_of_stages_s(r->compute_free_at_s, share);
+    double begin = latest_end_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk + 1 < c->pp)
-        begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk + 1, s));
+        begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk + 1, s));
     if (s + 1 < c->subsequences)
-        begin = fmax(begin, *table_cell(r, r->unit_end_s, task->chunk, s + 1));
+        begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk, s + 1));
     if (back_begin < c->subsequences && s < back_begin)
-        begin = fmax(begin, *table_cell(r, r->unit_arrival_s, task->chunk, s));
+        begin = fmax(begin, *table_element(r, r->unit_arrival_s, task->chunk, s));
     double end = begin + task_s(c, r->costs, task, share.count, false);
-    set_of_stages(r->compute_free_at_s, share, end);
-    *table_cell(r, r->unit_end_s, task->chunk, s) = end;
+    set_for_stages(r->compute_free_at_s, share, end);
+    *table_element(r, r->unit_end_s, task->chunk, s) = end;
     if (back_begin < c->subsequences && s <= back_begin)
         pass_keys_back(r, task, end);
     /* in the backward, unit 0 is the last of the shared first units, and unit back_begin is the last of the shared last
@@ -257,17 +258,17 @@ static void backward_task(struct unit_replay *r, const struct chunk_task *task)
     double k = share.count,
            whole = layers_of_chunk(c, task->chunk) * r->costs->send_gradient_s_per_layer;
     if (sums && c->helpers == HELPERS_BROADCAST)
-        send_share(r, share, end, whole);
+        send_beside_compute(r, share, end, whole);
     /* Each stage's part of the sum goes to the owner. In a step this happens once, but the replay counts it in each
      * micro-batch. */
     if (sums && c->helpers == HELPERS_SHARD)
-        send_share(r, share, end, whole * (k - 1) / k);
+        send_beside_compute(r, share, end, whole * (k - 1) / k);
 }
 
 /* Returns the seconds of a step: the forwards of all tasks in their order, then their backwards in reverse order, once
  * for each micro-batch. If units are shared with HELPERS_REPLICATE, the sum of the gradients of all weights over the
  * stages is added. */
-static double replay_s(const struct choices *c, const struct sharing_costs *costs)
+static double simulated_step_s(const struct choices *c, const struct sharing_costs *costs)
 {
     uint32_t all = c->pp * c->subsequences;
     struct stage_span stages = {0, c->pp};
@@ -283,8 +284,8 @@ static double replay_s(const struct choices *c, const struct sharing_costs *cost
         forward_task(&r, &task[i]);
     for (uint32_t i = all; i-- > 0;)
         backward_task(&r, &task[i]);
-    double step_s = c->accumulation * fmax(latest_of_stages_s(r.compute_free_at_s, stages),
-                                           latest_of_stages_s(r.network_free_at_s, stages));
+    double step_s = c->accumulation * fmax(latest_end_of_stages_s(r.compute_free_at_s, stages),
+                                           latest_end_of_stages_s(r.network_free_at_s, stages));
     if (c->helpers == HELPERS_REPLICATE && c->shared_units.first + c->shared_units.last > 0)
         step_s +=
             2.0 * (c->pp - 1) / c->pp * (double)c->model->layers * costs->send_gradient_s_per_layer;
@@ -302,7 +303,7 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
     struct choices c = *choices;
     struct sharing_costs costs = sharing_costs_of(setup, choices);
     c.shared_units = shared;
-    return replay_s(&c, &costs);
+    return simulated_step_s(&c, &costs);
 }
 
 /* Returns whether stages can share these subsequences (multiplex_append_conditions()): for example, a shared
@@ -323,7 +324,7 @@ struct shared_ranking shared_units_rank(const struct setup *setup, const struct 
     struct shared_ranking ranking = {0};
     struct shared_units none = {0, 0}, limit = {c.pp - 1, c.pp - 1};
     c.shared_units = none;
-    double plain_s = replay_s(&c, &costs);
+    double plain_s = simulated_step_s(&c, &costs);
     /* each round finds the fastest choice among those that share less than the choice of the round before, if it is
      * faster than sharing none */
     while (ranking.count + 1 < SHARED_UNITS_MAX) {
@@ -334,7 +335,7 @@ struct shared_ranking shared_units_rank(const struct setup *setup, const struct 
                  c.shared_units.last++) {
                 if (c.shared_units.first + c.shared_units.last == 0 || !can_share(&c))
                     continue;
-                double step_s = replay_s(&c, &costs);
+                double step_s = simulated_step_s(&c, &costs);
                 if (step_s >= best_s)
                     continue;
                 best = c.shared_units;

@@ -40,6 +40,6 @@ struct unit_rates unit_rates_of(const struct setup *setup, const struct choices 
     return (struct unit_rates){
         .token_s = linear * work_seconds(setup, c, &product) / work_flops(&product),
         .pair_s = pair_seconds(setup, c, WORK_ATTENTION),
-        .pair_backward_s = pair_seconds(setup, c, WORK_ATTENTION_BACKWARD),
+        .backward_pair_s = pair_seconds(setup, c, WORK_ATTENTION_BACKWARD),
     };
 }

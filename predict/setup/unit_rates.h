@@ -11,7 +11,7 @@ struct unit_rates {
     /* seconds for each token in the products of the forward; the backward takes twice that */
     double token_s;
     double pair_s; /* seconds of attention for a query and a key that it sees */
-    double pair_backward_s;
+    double backward_pair_s;
 };
 
 /* Returns the rates. The device must have costs for attention_impl of the choices. */

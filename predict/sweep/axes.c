@@ -83,14 +83,14 @@ static char *print_number(struct arena *arena, enum axis_values of, double value
 
 static bool range_parse(struct axis_range *range, enum axis_values of, const char *given)
 {
-    const char *dots = strstr(given, ".."), *colon = strchr(given, ':');
+    const char *range_dots = strstr(given, ".."), *colon = strchr(given, ':');
     const char *end = colon != NULL ? colon : given + strlen(given);
-    if (!parse_number(of, given, (size_t)(dots - given), &range->first) ||
-        !parse_number(of, dots + 2, (size_t)(end - dots - 2), &range->to))
+    if (!parse_number(of, given, (size_t)(range_dots - given), &range->first) ||
+        !parse_number(of, range_dots + 2, (size_t)(end - range_dots - 2), &range->to))
         return false;
     range->step = 1;
     if (colon == NULL)
-        return of == AXIS_WHOLE;
+        return of == AXIS_WHOLE_NUMBERS;
     range->is_factor = colon[1] == 'x';
     const char *step = colon + 2;
     if (colon[1] == '\0' || (!range->is_factor && colon[1] != '+'))
@@ -108,7 +108,7 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s: '%s' is no range: write A..B:xF (times F) or A..B:+S (plus S)%s",
                           axis->key, axis->values_text,
-                          of == AXIS_WHOLE ? ", or A..B for every whole number" : "");
+                          of == AXIS_WHOLE_NUMBERS ? ", or A..B for every whole number" : "");
     if (!(range.first <= range.to) || !(range.step > (range.is_factor ? 1 : 0)) ||
         !(range.first > 0 || !range.is_factor) || !isfinite(range.to))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
@@ -146,15 +146,16 @@ static const char *unit_suffix(const char *value)
 static enum status parse_cluster_values(struct arena *arena, struct grid_axis *axis,
                                         struct diag *diag)
 {
-    const char *given = axis->values_text, *dots = strstr(given, ".."), *unit = "";
+    const char *given = axis->values_text, *range_dots = strstr(given, ".."), *unit = "";
     enum status status;
-    if (dots != NULL) { /* a range, as "100..400Gb/s:x2" */
-        const char *begin = unit_suffix(dots + 2);
+    if (range_dots != NULL) { /* a range, as "100..400Gb/s:x2" */
+        const char *begin = unit_suffix(range_dots + 2);
         size_t size = strcspn(begin, ":");
         unit = arena_text(arena, begin, size);
         const char *range =
             arena_printf(arena, "%.*s%s", (int)(begin - given), given, begin + size);
-        status = parse_range(arena, axis, unit[0] == '\0' ? AXIS_WHOLE : AXIS_NUMBERS, range, diag);
+        status = parse_range(arena, axis, unit[0] == '\0' ? AXIS_WHOLE_NUMBERS : AXIS_NUMBERS,
+                             range, diag);
     } else {
         status = parse_list(arena, axis, false, diag);
         if (status == STATUS_OK)
@@ -181,8 +182,8 @@ const char *grid_value_text(const struct grid_axes *axes, size_t point, size_t a
     return axes->axis[axis].value[point % axes->axis[axis].value_count];
 }
 
-enum status grid_axes_add(struct grid_axes *axes, const char *key, const char *given,
-                          enum axis_values of, struct diag *diag)
+enum status grid_axes_add_option(struct grid_axes *axes, const char *key, const char *given,
+                                 enum axis_values of, struct diag *diag)
 {
     struct arena *arena = &axes->arena;
     axes->axis = heap_realloc(axes->axis, axes->axis_count + 1, sizeof *axes->axis);

@@ -18,11 +18,11 @@ enum { GRID_POINTS_MAX = 10000000 };
 
 /* The type of an axis' values; it decides whether a range is allowed. */
 enum axis_values {
-    AXIS_TEXTS,   /* no range */
-    AXIS_LINES,   /* texts that contain commas: only ';' separates them */
-    AXIS_WHOLE,   /* whole numbers: the step of a range may be left out */
-    AXIS_TOKENS,  /* base/units.h: "512K" */
-    AXIS_NUMBERS, /* any numbers */
+    AXIS_TEXTS,         /* no range */
+    AXIS_LINES,         /* texts that contain commas: only ';' separates them */
+    AXIS_WHOLE_NUMBERS, /* whole numbers: the step of a range may be left out */
+    AXIS_TOKENS,        /* base/units.h: "512K" */
+    AXIS_NUMBERS,       /* any numbers */
     AXIS_CLUSTER, /* a number of the cluster: values without a unit take the last one's, "100,200Gb/s" */
 };
 
@@ -44,8 +44,8 @@ struct grid_axes {
 void grid_axes_release(struct grid_axes *axes);
 
 /* Adds an axis; key and given are copied. Messages begin with "--vary". */
-enum status grid_axes_add(struct grid_axes *axes, const char *key, const char *given,
-                          enum axis_values of, struct diag *diag);
+enum status grid_axes_add_option(struct grid_axes *axes, const char *key, const char *given,
+                                 enum axis_values of, struct diag *diag);
 
 size_t grid_point_count(const struct grid_axes *axes);
 

@@ -127,8 +127,8 @@ static void put_point(struct row_cells *cells, const struct grid_axes *axes, siz
                  cells->prints_names ? "" : grid_value_text(axes, point, a));
 }
 
-static void put_last_cells(struct row_cells *cells, const struct prediction *p, bool resolved,
-                           enum sweep_status status, const char *reason)
+static void put_outcome_cells(struct row_cells *cells, const struct prediction *p, bool resolved,
+                              enum sweep_status status, const char *reason)
 {
     struct prediction_result result;
     prediction_read(&result, p);
@@ -144,16 +144,16 @@ void sweep_put_columns(struct text *out, const struct grid_axes *axes)
     struct row_cells cells = {.out = out, .prints_names = true};
     struct prediction nothing = {0};
     put_point(&cells, axes, 0);
-    put_last_cells(&cells, &nothing, false, SWEEP_FITS, NULL);
+    put_outcome_cells(&cells, &nothing, false, SWEEP_FITS, NULL);
 }
 
-void sweep_put_failed(struct text *row, const struct grid_axes *axes, size_t point,
-                      const char *reason)
+void sweep_put_failed_row(struct text *row, const struct grid_axes *axes, size_t point,
+                          const char *reason)
 {
     struct row_cells cells = {.out = row};
     struct prediction nothing = {0};
     put_point(&cells, axes, point);
-    put_last_cells(&cells, &nothing, false, SWEEP_FAILED, reason);
+    put_outcome_cells(&cells, &nothing, false, SWEEP_FAILED, reason);
 }
 
 /* ---- the row of a point ---- */
@@ -170,15 +170,15 @@ static void put_reason(struct text *out, const struct diag *diag)
             text_puts(out, "; ");
 }
 
-void sweep_put_refused(struct text *row, const struct grid_axes *axes, size_t point,
-                       enum sweep_status status, const struct diag *diag)
+void sweep_put_refused_row(struct text *row, const struct grid_axes *axes, size_t point,
+                           enum sweep_status status, const struct diag *diag)
 {
     struct row_cells cells = {.out = row};
     struct prediction nothing = {0};
     struct text reason = {0};
     put_reason(&reason, diag);
     put_point(&cells, axes, point);
-    put_last_cells(&cells, &nothing, false, status, reason.data);
+    put_outcome_cells(&cells, &nothing, false, status, reason.data);
     text_release(&reason);
 }
 
@@ -208,7 +208,7 @@ enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *
         outcome = sweep_status_of(status);
         put_reason(&reason, &diag);
     } else if (!p.verdict.fits) {
-        outcome = setup->at_most_reasons != 0 ? SWEEP_MAY_FIT : SWEEP_DOES_NOT_FIT;
+        outcome = setup->at_most_reason_mask != 0 ? SWEEP_MAY_FIT : SWEEP_DOES_NOT_FIT;
         if (outcome == SWEEP_MAY_FIT)
             text_puts(&reason, "at most, ");
         text_printf(&reason, "%s ", prediction_limit_name(p.verdict.limiting_memory));
@@ -216,7 +216,7 @@ enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *
     }
     struct row_cells cells = {.out = row};
     put_point(&cells, axes, point);
-    put_last_cells(&cells, &p, resolved, outcome, reason.data);
+    put_outcome_cells(&cells, &p, resolved, outcome, reason.data);
     text_release(&reason);
     diag_release(&diag);
     prediction_release(&p);

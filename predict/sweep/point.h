@@ -35,12 +35,12 @@ enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *
                                       const struct setup *setup, struct point_options options);
 
 /* Appends the row of a point that has no setup, with the messages of diag as its reason. */
-void sweep_put_refused(struct text *row, const struct grid_axes *axes, size_t point,
-                       enum sweep_status status, const struct diag *diag);
+void sweep_put_refused_row(struct text *row, const struct grid_axes *axes, size_t point,
+                           enum sweep_status status, const struct diag *diag);
 
 /* Appends the row of a point whose process died. */
-void sweep_put_failed(struct text *row, const struct grid_axes *axes, size_t point,
-                      const char *reason);
+void sweep_put_failed_row(struct text *row, const struct grid_axes *axes, size_t point,
+                          const char *reason);
 
 /* Appends the names of the columns, without line end. */
 void sweep_put_columns(struct text *out, const struct grid_axes *axes);

@@ -78,7 +78,7 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
 
 /* Returns the seconds of one pass of attention in one layer, with `flops` times the flops of a forward and `bytes`
  * times the bytes of its ring. */
-static double core_s(const struct baseline *b, double share, double flops, double bytes)
+static double attention_core_s(const struct baseline *b, double share, double flops, double bytes)
 {
     double tile = flops * b->tile_flops / (share * b->peak_flop_per_s);
     if (b->cp == 1)
@@ -89,9 +89,10 @@ static double core_s(const struct baseline *b, double share, double flops, doubl
     return b->exchange_s + b->cp / b->window * window;
 }
 
-double baseline_s(const struct baseline *b, double share)
+double baseline_step_s(const struct baseline *b, double share)
 {
-    double forward = core_s(b, share, 1, 1), backward = core_s(b, share, 2.5, 2);
+    double forward = attention_core_s(b, share, 1, 1),
+           backward = attention_core_s(b, share, 2.5, 2);
     if (b->is_operator_only)
         return forward + backward;
     double products = (b->forwards_per_step + 2) * b->linear_flops / (share * b->peak_flop_per_s);

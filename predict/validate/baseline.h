@@ -40,7 +40,7 @@ bool baseline_covers(const struct choices *choices);
 struct baseline baseline_of(const struct choices *choices, const struct cluster *cluster);
 
 /* Returns the seconds of the step, or of the operator. share: the share of the peak at which products run. */
-double baseline_s(const struct baseline *baseline, double share);
+double baseline_step_s(const struct baseline *baseline, double share);
 
 /* Returns the seconds of the operator's all-to-alls in forward and backward. */
 double baseline_exchange_s(const struct baseline *baseline);

@@ -75,7 +75,7 @@ static enum status predict_row(struct external_answer *answer, const struct exte
     if (status == STATUS_OK) {
         answer->similarity = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;
-        answer->peak_bytes = (double)prediction_device_peak(&p)->bytes;
+        answer->peak_bytes = (double)prediction_device_memory_peak(&p)->bytes;
         answer->reserved = p.reserved;
         answer->verdict = p.verdict;
         answer->node_count = setup.cluster.nodes;
@@ -175,7 +175,7 @@ double external_counted_error(const struct external_validation *v, size_t row)
     return v->runs->rows[row].is_counted ? v->result[row].relative_error : (double)NAN;
 }
 
-double external_scored_memory_error(const struct external_validation *v, size_t row)
+double external_counted_memory_error(const struct external_validation *v, size_t row)
 {
     return external_memory_kind(v->runs->rows[row].second_metric) == MEMORY_KIND_UNNAMED
                ? (double)NAN

@@ -63,7 +63,7 @@ const char *external_compared_memory(enum external_memory_kind kind);
 double external_counted_error(const struct external_validation *validation, size_t row);
 /* Returns the error of a row's predicted memory; NAN if the row has none, if its source does not say which memory it
  * prints, or if the prediction failed. */
-double external_scored_memory_error(const struct external_validation *validation, size_t row);
+double external_counted_memory_error(const struct external_validation *validation, size_t row);
 
 /* A figure of reserved memory is large if it is at least this share of what the device has for the process. */
 #define LARGE_RESERVED_SHARE 0.4

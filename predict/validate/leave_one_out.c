@@ -66,7 +66,7 @@ static enum status predict_errors_at(const struct leave_one_out *r, const double
     struct perturbation perturbation[FITTED];
     for (size_t i = 0; i < FITTED; i++)
         perturbation[i] = (struct perturbation){
-            .number_index = perturbation_find_number(fitted[i].number), .factor = exp(x[i])};
+            .number_index = perturbation_index_of_number(fitted[i].number), .factor = exp(x[i])};
     struct validation v = {
         .load_setup = r->load_setup, .perturbation = perturbation, .perturbation_count = FITTED};
     enum status status = validation_run(&v, &r->counted_rows, diag);
@@ -84,8 +84,8 @@ static double expected_deviation(const struct leave_one_out *r, size_t row)
 
 /* Returns whether a step of the fit uses a row: it has a finite derivative (is_used[]), is not of the table that is left
  * out, and was predicted with a finite error at the present numbers. */
-static bool is_fitted(const struct leave_one_out *r, size_t row, size_t without,
-                      const double *error)
+static bool is_row_fitted(const struct leave_one_out *r, size_t row, size_t without,
+                          const double *error)
 {
     return r->is_used[row] && !leave_one_out_table_has_row(r, without, row) &&
            isfinite(log1p(error[row]));
@@ -98,13 +98,13 @@ static void take_gauss_newton_step(const struct leave_one_out *r, const double *
 {
     size_t count = FITTED, line = 0;
     for (size_t i = 0; i < r->counted_rows.row_count; i++)
-        count += is_fitted(r, i, without, error);
+        count += is_row_fitted(r, i, without, error);
     gsl_matrix *a = gsl_matrix_calloc(count, FITTED),
                *covariance = gsl_matrix_alloc(FITTED, FITTED);
     gsl_vector *b = gsl_vector_alloc(count), *move = gsl_vector_alloc(FITTED);
     gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(count, FITTED);
     for (size_t i = 0; i < r->counted_rows.row_count; i++) {
-        if (!is_fitted(r, i, without, error))
+        if (!is_row_fitted(r, i, without, error))
             continue;
         for (size_t k = 0; k < FITTED; k++)
             gsl_matrix_set(a, line, k, jacobian[i * FITTED + k] / expected_deviation(r, i));
@@ -126,8 +126,8 @@ static void take_gauss_newton_step(const struct leave_one_out *r, const double *
 }
 
 /* Fits to all tables but `without` (r->table_count: to all of them), and predicts all rows with the fitted numbers. */
-static enum status refit_without(const struct leave_one_out *r, const double *jacobian,
-                                 size_t without, double *x, double *error, struct diag *diag)
+static enum status refit_without_table(const struct leave_one_out *r, const double *jacobian,
+                                       size_t without, double *x, double *error, struct diag *diag)
 {
     enum status status = STATUS_OK;
     memset(x, 0, FITTED * sizeof *x);
@@ -158,8 +158,8 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
 }
 
 /* Copies those rows of the source that count to r->counted_rows, and finds the table of each. */
-static enum status choose_rows(struct leave_one_out *r, const struct validation *v,
-                               struct diag *diag)
+static enum status copy_counted_rows(struct leave_one_out *r, const struct validation *v,
+                                     struct diag *diag)
 {
     for (size_t i = 0; i < v->rows->row_count; i++) {
         const struct external_run *row = &v->rows->rows[i];
@@ -200,12 +200,12 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
     r->is_used = heap_zalloc(all, sizeof *r->is_used);
     r->shipped_error = heap_zalloc(all, sizeof *r->shipped_error);
     r->refit_error = heap_zalloc(all * (LEAVE_ONE_OUT_TABLES + 1), sizeof *r->refit_error);
-    enum status status = choose_rows(r, v, diag);
+    enum status status = copy_counted_rows(r, v, diag);
     if (status == STATUS_OK)
         status = find_jacobian(r, jacobian, r->refit_error, diag);
     for (size_t t = 0; t <= r->table_count && status == STATUS_OK; t++)
-        status = refit_without(r, jacobian, t, r->log_factor[t],
-                               r->refit_error + t * r->counted_rows.row_count, diag);
+        status = refit_without_table(r, jacobian, t, r->log_factor[t],
+                                     r->refit_error + t * r->counted_rows.row_count, diag);
     free(jacobian);
     return status;
 }

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-bool subsequence_is_metric(enum measurement_metric metric)
+bool subsequence_predicts_metric(enum measurement_metric metric)
 {
     switch (metric) {
     case METRIC_ACTIVATION_MEMORY:
@@ -37,7 +37,7 @@ static enum status saved_layer_bytes(double *bytes, const struct setup *setup, i
                               .gpus_per_node = 1};
     struct activation_row *row;
     uint32_t rows;
-    enum status status = two_layers_table(&row, &rows, &request, diag);
+    enum status status = two_layers_make_table(&row, &rows, &request, diag);
     *bytes = 0;
     for (uint32_t i = 0; i < rows; i++)
         if (row[i].class == ACTIVATION_FOR_OWN_BACKWARD ||

@@ -10,9 +10,9 @@
 #include <stdbool.h>
 
 /* Returns whether a metric is about saved activations or about subsequences. */
-bool subsequence_is_metric(enum measurement_metric metric);
+bool subsequence_predicts_metric(enum measurement_metric metric);
 
-/* Predicts the figure of a row for whose metric subsequence_is_metric() is true, in bytes or seconds. The setup's
+/* Predicts the figure of a row for whose metric subsequence_predicts_metric() is true, in bytes or seconds. The setup's
  * request has the tokens of the sequence; for a figure about a subsequence, it also has the number of subsequences and
  * how they are cut. Activations are those of one rank without recomputation, by profile megatron. */
 enum status subsequence_predict(double *value, const struct setup *setup,

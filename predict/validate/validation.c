@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* The number of tokens up to which search_longest() doubles the published length. */
-#define LONGEST ((int64_t)1 << 26)
+#define LONGEST_LENGTH_TOKENS ((int64_t)1 << 26)
 
 void validation_release(struct validation *v)
 {
@@ -22,16 +22,16 @@ void validation_release(struct validation *v)
 /* ---- one published run ---- */
 
 /* Searches for the longest length that fits. Since papers double lengths, it tries the published length, its halves
- * down to VALIDATION_SHORTEST and, if `above`, its doubles up to LONGEST. */
-static void search_longest(const struct setup *setup, bool above, struct run_answer *answer,
+ * down to VALIDATION_SHORTEST_TOKENS and, if `above`, its doubles up to LONGEST_LENGTH_TOKENS. */
+static void search_longest(const struct setup *setup, bool above, struct validated_run *answer,
                            struct diag *diag)
 {
     int64_t seq = setup->request.seq;
     struct length_ladder ladder = {.shortest_tokens = seq, .is_doubling = true};
     struct longest longest;
-    while (ladder.shortest_tokens / 2 >= VALIDATION_SHORTEST)
+    while (ladder.shortest_tokens / 2 >= VALIDATION_SHORTEST_TOKENS)
         ladder.shortest_tokens /= 2;
-    while (ladder_length(&ladder, ladder.length_count) <= (above ? LONGEST : seq) ||
+    while (ladder_length(&ladder, ladder.length_count) <= (above ? LONGEST_LENGTH_TOKENS : seq) ||
            ladder.length_count == 0)
         ladder.length_count++;
     if (longest_find(&longest, setup, &setup->request, &ladder, seq, NULL, diag) != STATUS_OK)
@@ -61,21 +61,21 @@ static enum status check_columns(const struct external_run *row, const struct pr
 }
 
 static enum status predict_run(const struct setup *setup, const struct external_run *row,
-                               enum mfu_convention convention, bool timed,
-                               struct run_answer *answer, struct diag *diag)
+                               enum mfu_convention convention, bool wants_time,
+                               struct validated_run *answer, struct diag *diag)
 {
     struct prediction p = {0};
     const struct prediction_question question = {.setup = setup};
     enum status status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
         status = check_columns(row, &p, diag);
-    if (status == STATUS_OK && timed)
+    if (status == STATUS_OK && wants_time)
         status = prediction_time(&p, diag);
     if (status == STATUS_OK) {
         answer->verdict = p.verdict;
         answer->reserved = p.reserved;
     }
-    if (status == STATUS_OK && timed) {
+    if (status == STATUS_OK && wants_time) {
         double peak = setup->cluster.device.peak_flop_per_s;
         answer->similarity = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;
@@ -130,10 +130,10 @@ static enum status load_run_setup(const struct validation *v, const struct exter
 /* Predicts the run that the column `against` describes. Stores its verdict in answer->next_verdict, and in
  * answer->speedup the rate of the row's own run, divided by the rate of that run. */
 static enum status find_speedup(const struct validation *v, const struct external_run *row,
-                                struct run_answer *answer, struct diag *diag)
+                                struct validated_run *answer, struct diag *diag)
 {
     struct setup setup = {0};
-    struct run_answer other = {0};
+    struct validated_run other = {0};
     enum mfu_convention convention;
     enum status status = load_run_setup(v, row, EXTERNAL_AGAINST, &setup, &convention, diag);
     if (status == STATUS_OK)
@@ -149,22 +149,23 @@ static bool searches_by_doubling(const struct external_run *row)
 {
     size_t size;
     return row->metric == METRIC_MAX_SEQ_LEN &&
-           external_group_value(row, VALIDATION_LENGTHS, &size) == NULL;
+           external_group_value(row, VALIDATION_LENGTHS_KEY, &size) == NULL;
 }
 
 /* Predicts the memory of all layouts of the row's group. Stores the length, the verdict and the memory of the longest
  * layout that fits, and in answer->next_verdict the verdict on the shortest one that does not fit. */
-static enum status search_layouts(const struct validation *v, const struct external_run *row,
-                                  struct run_answer *answer, struct diag *diag)
+static enum status search_longest_among_layouts(const struct validation *v,
+                                                const struct external_run *row,
+                                                struct validated_run *answer, struct diag *diag)
 {
     int64_t beyond = INT64_MAX;
     for (size_t i = 0; i < v->rows->row_count; i++) {
         const struct external_run *layout = &v->rows->rows[i];
         struct setup setup = {0};
-        struct run_answer there = {0};
+        struct validated_run there = {0};
         enum mfu_convention convention;
         if (layout->metric != METRIC_LAYOUT ||
-            !external_are_in_same_group(row, layout, VALIDATION_LENGTHS))
+            !external_are_in_same_group(row, layout, VALIDATION_LENGTHS_KEY))
             continue;
         enum status status = load_run_setup(v, layout, EXTERNAL_ARGS, &setup, &convention, diag);
         if (status == STATUS_OK)
@@ -184,22 +185,22 @@ static enum status search_layouts(const struct validation *v, const struct exter
     return STATUS_OK;
 }
 
-void validation_predict(const struct validation *v, size_t job, struct run_answer *answer)
+void validation_predict(const struct validation *v, size_t job, struct validated_run *answer)
 {
     const struct external_run *row = &v->rows->rows[v->first_row[job]];
     struct setup setup = {0};
     struct diag diag = {0};
     enum mfu_convention convention;
     enum status status = load_run_setup(v, row, EXTERNAL_ARGS, &setup, &convention, &diag);
-    if (status == STATUS_OK && subsequence_is_metric(row->metric)) {
+    if (status == STATUS_OK && subsequence_predicts_metric(row->metric)) {
         answer->verdict.fits = true; /* nothing reads it */
         status = subsequence_predict(&answer->saved_bytes_or_copy_s, &setup, row->metric, &diag);
     } else if (status == STATUS_OK && searches_by_doubling(row)) {
         search_longest(&setup, !row->is_least, answer, &diag);
     } else if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN) {
-        status = search_layouts(v, row, answer, &diag);
+        status = search_longest_among_layouts(v, row, answer, &diag);
     } else if (status == STATUS_OK) {
-        status = predict_run(&setup, row, convention, v->needs_times[job], answer, &diag);
+        status = predict_run(&setup, row, convention, v->does_run_need_times[job], answer, &diag);
         if (status == STATUS_OK && row->metric == METRIC_SPEEDUP)
             status = find_speedup(v, row, answer, &diag);
     }
@@ -219,7 +220,7 @@ static void answer_job(void *context, size_t job, void *result)
 
 static bool metric_needs_time(const struct external_run *row)
 {
-    static const bool timed[METRIC_COUNT] = {
+    static const bool wants_time[METRIC_COUNT] = {
         [METRIC_TGS] = true,
         [METRIC_MFU] = true,
         [METRIC_STEP_MS] = true,
@@ -229,7 +230,7 @@ static bool metric_needs_time(const struct external_run *row)
         [METRIC_ROTATION_US] = true,
         [METRIC_SPEEDUP] = true,
     };
-    return timed[row->metric];
+    return wants_time[row->metric];
 }
 
 bool validation_same_run(const struct external_run *a, const struct external_run *b)
@@ -246,20 +247,20 @@ bool validation_same_run(const struct external_run *a, const struct external_run
 static bool needs_prediction_of_its_own(enum measurement_metric metric)
 {
     return metric == METRIC_MAX_SEQ_LEN || metric == METRIC_SPEEDUP ||
-           subsequence_is_metric(metric);
+           subsequence_predicts_metric(metric);
 }
 
 /* Returns whether one prediction serves both rows. */
 static bool same_prediction(const struct external_run *a, const struct external_run *b)
 {
     /* a metric that needs a prediction of its own shares it only with rows of the same metric */
-    const bool of_step =
+    const bool is_of_step =
         !needs_prediction_of_its_own(a->metric) && !needs_prediction_of_its_own(b->metric);
     return strcmp(a->cells[EXTERNAL_ARGS], b->cells[EXTERNAL_ARGS]) == 0 &&
            strcmp(a->cells[EXTERNAL_AGAINST], b->cells[EXTERNAL_AGAINST]) == 0 &&
            a->gpus == b->gpus && a->seq_len == b->seq_len &&
            strcmp(a->place.name, b->place.name) == 0 && a->is_least == b->is_least &&
-           (of_step || a->metric == b->metric);
+           (is_of_step || a->metric == b->metric);
 }
 
 void validation_plan(struct validation *v, const struct external_runs *rows)
@@ -270,7 +271,7 @@ void validation_plan(struct validation *v, const struct external_runs *rows)
                              .perturbation_count = v->perturbation_count};
     size_t count = rows->row_count, *first = arena_array(&v->arena, count + 1, sizeof *first);
     v->row = arena_array(&v->arena, count + 1, sizeof *v->row);
-    v->needs_times = arena_array(&v->arena, count + 1, sizeof *v->needs_times);
+    v->does_run_need_times = arena_array(&v->arena, count + 1, sizeof *v->does_run_need_times);
     for (size_t i = 0; i < count; i++) {
         const struct external_run *row = &v->rows->rows[i];
         size_t run = 0;
@@ -282,7 +283,7 @@ void validation_plan(struct validation *v, const struct external_runs *rows)
         if (run == v->run_count) {
             first[v->run_count++] = i;
         }
-        v->needs_times[run] |= metric_needs_time(row);
+        v->does_run_need_times[run] |= metric_needs_time(row);
         v->row[i].run_index = run;
     }
     v->first_row = first;
@@ -297,7 +298,7 @@ double validation_relative_error(const struct external_run *row, double predicte
 static void judge_value(struct validation *v, size_t i, double predicted)
 {
     const struct external_run *row = &v->rows->rows[i];
-    struct validated *out = &v->row[i];
+    struct validated_row *out = &v->row[i];
     out->result.predicted = predicted / row->si_factor;
     if (row->value == 0) {
         out->result.outcome = OUTCOME_ZERO;
@@ -312,9 +313,9 @@ static void judge_value(struct validation *v, size_t i, double predicted)
 
 /* Judges an MFU. If the source counts recomputed flops but the run recomputes nothing, the MFU counts three forwards
  * (factor 3), and a note gives the MFU and its error with four forwards (factor 4), too. */
-static void judge_mfu(struct validation *v, size_t i, const struct run_answer *answer)
+static void judge_mfu(struct validation *v, size_t i, const struct validated_run *answer)
 {
-    struct validated *out = &v->row[i];
+    struct validated_row *out = &v->row[i];
     judge_value(v, i, answer->mfu);
     if (out->result.outcome == OUTCOME_OK && answer->counts_recompute)
         out->remark = arena_printf(&v->arena, "factor 3; factor 4 gives %.4g, %+.1f %%%s",
@@ -323,10 +324,10 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
                                    out->counts_in_means ? "" : "; neither is counted");
 }
 
-static void judge_length(struct validation *v, size_t i, const struct run_answer *answer)
+static void judge_length(struct validation *v, size_t i, const struct validated_run *answer)
 {
     const struct external_run *row = &v->rows->rows[i];
-    struct validated *out = &v->row[i];
+    struct validated_row *out = &v->row[i];
     double longest = (double)answer->longest_tokens;
     bool right = !row->is_number ? answer->longest_tokens == 0
                  : row->is_least ? longest >= row->value
@@ -338,9 +339,9 @@ static void judge_length(struct validation *v, size_t i, const struct run_answer
         out->result.predicted_text = measurement_word_for_value(METRIC_MAX_SEQ_LEN);
 }
 
-static void judge_verdict(struct validation *v, size_t i, const struct run_answer *answer)
+static void judge_verdict(struct validation *v, size_t i, const struct validated_run *answer)
 {
-    struct validated *out = &v->row[i];
+    struct validated_row *out = &v->row[i];
     out->result.predicted_text =
         answer->verdict.fits ? "fits" : measurement_word_for_value(METRIC_VERDICT);
     out->result.outcome = answer->verdict.fits ? OUTCOME_WRONG : OUTCOME_RIGHT;
@@ -349,13 +350,13 @@ static void judge_verdict(struct validation *v, size_t i, const struct run_answe
 static void judge_row(struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->rows[i];
-    struct validated *out = &v->row[i];
+    struct validated_row *out = &v->row[i];
     out->result = external_unknown_result();
     if (out->run_index == SIZE_MAX) {
         out->result.outcome = OUTCOME_NONE;
         return;
     }
-    const struct run_answer *answer = &v->answer[out->run_index];
+    const struct validated_run *answer = &v->answer[out->run_index];
     if (!answer->has_succeeded) {
         out->result.error_reason = answer->error;
         return;

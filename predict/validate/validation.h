@@ -19,7 +19,7 @@
 #include <stddef.h>
 
 /* The result of one run. It holds no pointers, because it is passed between processes. */
-struct run_answer {
+struct validated_run {
     bool has_succeeded;
     char error[256];
     /* the verdict on the length of the row; if lengths are searched: on the longest that fits, or, if doubled lengths
@@ -46,7 +46,7 @@ struct run_answer {
 };
 
 /* A row and how it compares with its prediction. */
-struct validated {
+struct validated_row {
     struct external_result result;
     size_t run_index;     /* index in answer[] of the validation; SIZE_MAX: the row is a layout */
     bool counts_in_means; /* the error counts in the means */
@@ -68,18 +68,18 @@ struct validation {
     run_setup_function *load_setup;
     struct arena arena;
     const struct external_runs *rows;
-    struct validated *row; /* [rows->row_count] */
-    struct run_answer *answer;
+    struct validated_row *row; /* [rows->row_count] */
+    struct validated_run *answer;
     size_t run_count;
-    const size_t *first_row; /* [run_count] the first row that each run serves */
-    bool *needs_times;       /* [run_count] the run needs times */
+    const size_t *first_row;   /* [run_count] the first row that each run serves */
+    bool *does_run_need_times; /* [run_count] the run needs times */
 };
 
 /* The number of tokens down to which a search for the longest length that fits halves the published length. */
-#define VALIDATION_SHORTEST 32768
+#define VALIDATION_SHORTEST_TOKENS 32768
 
 /* The key of the group of layouts among which a longest length is searched. */
-#define VALIDATION_LENGTHS "lengths"
+#define VALIDATION_LENGTHS_KEY "lengths"
 
 enum status validation_run(struct validation *validation, const struct external_runs *rows,
                            struct diag *diag);
@@ -88,7 +88,8 @@ void validation_release(struct validation *validation);
 /* The steps of validation_run(), for a caller that runs the predictions: plan the runs, predict each (in a child
  * process, whose answer the caller copies to answer[run]), and judge the rows. */
 void validation_plan(struct validation *validation, const struct external_runs *rows);
-void validation_predict(const struct validation *validation, size_t run, struct run_answer *answer);
+void validation_predict(const struct validation *validation, size_t run,
+                        struct validated_run *answer);
 void validation_judge(struct validation *validation);
 
 /* Writes the first message of diag as one line into error[0..room): with the option that it is about, but without the

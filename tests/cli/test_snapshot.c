@@ -73,7 +73,7 @@ static void the_history_ends_where_the_segments_are(void)
         replay(pickle_find(root, "device_traces")->first_item->value, &last, &most);
         CHECK_INT("in use at the end", (int64_t)last, (int64_t)snapshot.active_bytes);
         CHECK_INT("most at the end", (int64_t)most, (int64_t)last);
-        CHECK_INT("the peak", (int64_t)most, (int64_t)prediction_device_peak(&p)->bytes);
+        CHECK_INT("the peak", (int64_t)most, (int64_t)prediction_device_memory_peak(&p)->bytes);
         CHECK_INT("the arena", (int64_t)snapshot.reserved_bytes,
                   (int64_t)p.ir.planned_bytes[MEMORY_HBM]);
     } else {

@@ -142,8 +142,8 @@ static void check_layer_bound(const char *label, const struct setup *setup,
     if (!layer_key_make(&least, &p->choices, request, true) ||
         !layer_key_make(&own, &p->choices, request, false))
         return;
-    struct bound_layer kernels = layer_kernel_sums(setup, request, &least),
-                       layer = layer_kernel_sums(setup, request, &own);
+    struct layer_lower_bound kernels = layer_kernel_sums(setup, request, &least),
+                             layer = layer_kernel_sums(setup, request, &own);
     CHECK(label, kernels.kernels_s > 0);
     CHECK(label, bound_step_from_layer_s(setup, &p->choices, &kernels) <= p->sim.step_s);
     layer.kernels_s = kernels.kernels_s;

@@ -28,15 +28,16 @@ static void a_step_takes_what_a_person_works_out(void)
 {
     struct baseline operator= small, links = small, alone = small;
     operator.is_operator_only = true;
-    CHECK_CLOSE("operator", baseline_s(&operator, 0.5), 8.1 + 20.1, 1e-12);
-    CHECK_CLOSE("step", baseline_s(&small, 0.5), 2 * (8.1 + 20.1) + 4 * 6, 1e-12);
+    CHECK_CLOSE("operator", baseline_step_s(&operator, 0.5), 8.1 + 20.1, 1e-12);
+    CHECK_CLOSE("step", baseline_step_s(&small, 0.5), 2 * (8.1 + 20.1) + 4 * 6, 1e-12);
     CHECK_CLOSE("exchange", baseline_exchange_s(&small), 0.2, 1e-12);
     links.is_operator_only = true;
     links.outer_bytes_per_s = 0.1e9; /* messages of 10 and 20 s */
-    CHECK_CLOSE("slow links", baseline_s(&links, 0.5), 0.2 + 2 * (2 + 10) + 2 * (5 + 20), 1e-12);
+    CHECK_CLOSE("slow links", baseline_step_s(&links, 0.5), 0.2 + 2 * (2 + 10) + 2 * (5 + 20),
+                1e-12);
     alone.is_operator_only = true;
     alone.cp = alone.window = 1;
-    CHECK_CLOSE("no ring", baseline_s(&alone, 0.5), 0.2 + 2 + 5, 1e-12);
+    CHECK_CLOSE("no ring", baseline_step_s(&alone, 0.5), 0.2 + 2 + 5, 1e-12);
 }
 
 static const struct check_case cases[] = {

@@ -35,7 +35,7 @@ static enum status pack(struct run *r, const struct configuration *c, uint64_t s
     struct lengths lengths = {0};
     enum status status = resolve_choices(&choices, &r->setup.request, NULL, diag);
     if (status == STATUS_OK)
-        status = packing_sizes(&sizes, &r->setup.request, &choices, diag);
+        status = packing_set_sizes(&sizes, &r->setup.request, &choices, diag);
     if (status == STATUS_OK)
         status = lengths_open(&lengths, c->lengths, seed, diag);
     for (size_t i = 0; i < BATCHES && status == STATUS_OK; i++)
@@ -79,7 +79,7 @@ static enum status predict(struct batch_times *times, const struct run *r, bool 
                            struct diag *diag)
 {
     const struct prediction_question question = {
-        .setup = &r->setup, .is_exact = exact, .whole_list = exact};
+        .setup = &r->setup, .is_exact = exact, .builds_whole_list = exact};
     struct prediction first = {0};
     enum status status = prediction_make(&first, &question, diag);
     if (status == STATUS_OK)

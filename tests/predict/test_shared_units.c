@@ -114,8 +114,8 @@ static void hidden_bytes_are_the_setups(void)
         r->activations = CHOICE_ACTIVATIONS_RATIO;
         struct request asked = *r;
         r->offload_adaptive = true;
-        CHECK("estimated",
-              offload_hidden_bytes(&bytes, &asked, &w.choices, &w.setup, &w.diag) == STATUS_OK);
+        CHECK("estimated", offload_find_hidden_bytes(&bytes, &asked, &w.choices, &w.setup,
+                                                     &w.diag) == STATUS_OK);
         CHECK("filled", setup_fill_open_fields(&w.setup, &w.diag) == STATUS_OK);
         for (int i = 0; i < PIECES; i++)
             CHECK_CLOSE("bytes behind a piece", r->offload_hidden_bytes_of[i], bytes[i], 0);
