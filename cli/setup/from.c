@@ -250,8 +250,9 @@ static enum status check_words(const struct option *option, const char *words, s
 static enum status check_profile(const struct table_row *row, struct loc at, struct diag *diag)
 {
     const struct option *option = &choice_options[CHOICE_OPTION_profile];
-    return row->use == TABLE_UNSET ? check_value(option, row->words, at, "column 'words': ", diag)
-                                   : check_words(option, row->words, at, diag);
+    return row->use == TABLE_USE_UNSET
+               ? check_value(option, row->words, at, "column 'words': ", diag)
+               : check_words(option, row->words, at, diag);
 }
 
 /* Checks the option that a row of a table file names, and the values that the row gives it. */
@@ -265,7 +266,7 @@ static enum status check_row(const struct table_row *row, struct loc at, struct 
                               same[i][0], same[i][1]);
     const struct option *option = options_find(sets, row->option);
     /* a row that only writes settings: its words are values of the framework's setting, not of the option */
-    if (option != NULL && row->use == TABLE_WRITTEN)
+    if (option != NULL && row->use == TABLE_USE_WRITTEN)
         return STATUS_OK;
     if (option != NULL)
         return check_words(option, row->words, at, diag);
@@ -466,11 +467,11 @@ enum status from_apply(struct options *options, bool search, const char *const *
             "gives a configuration, and so does the schedule file '%s'; leave one of them out",
             options->argument[0]);
     const char *set = options_text(options, "set");
-    struct launch_given given = {
-        .as_dense = options_given(options, "as-dense"),
+    struct launch_known_facts given = {
+        .takes_experts_as_dense = options_given(options, "as-dense"),
         .has_model = options_given(options, "model") || is_varied(options, "model"),
         .model_name = options_text(options, "model"),
-        .has_length =
+        .has_sequence_length =
             options_given(options, "seq") || is_varied(options, "seq") || searches_length(options),
         .has_vocabulary = set != NULL && strstr(set, "vocab=") != NULL};
     enum status status = read_launch_files(&from.launch, &from.tables, options, diag);

@@ -158,7 +158,7 @@ static enum status check_file_exists(const char *path, struct diag *diag)
 /* Loads the model that --model names, and applies the options that ignore or set parts of it. */
 static enum status load_model(struct setup *setup, const struct options *options, struct diag *diag)
 {
-    setup->as_dense = options_given(options, "as-dense");
+    setup->takes_experts_as_dense = options_given(options, "as-dense");
     return setup_load_model(setup, options_text(options, "model"), options_text(options, "ignore"),
                             options_text(options, "set"), diag);
 }

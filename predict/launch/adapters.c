@@ -8,9 +8,10 @@
 #include <string.h>
 
 enum {
-    PEFT_RANK = 8,  /* LoraConfig.r of PEFT */
-    TRL_RANK = 16,  /* ModelConfig.lora_r of TRL */
-    OF_OTHERS = -1, /* some targets are not among the linear layers of a transformer's layers */
+    PEFT_DEFAULT_RANK = 8, /* LoraConfig.r of PEFT */
+    TRL_DEFAULT_RANK = 16, /* ModelConfig.lora_r of TRL */
+    TARGETS_OF_OTHER_MODULES =
+        -1, /* some targets are not among the linear layers of a transformer's layers */
 };
 
 /* Returns the field that says that an adapter is trained, LAUNCH_ADAPTER_ON or LAUNCH_ADAPTER. Returns
@@ -26,8 +27,8 @@ static enum launch_field adapter_field(const struct launch *launch)
 }
 
 /* Returns the linear layers that a module's name stands for, as bits of enum adapter_target: 0 for all linear layers,
- * OF_OTHERS for any other module. */
-static int64_t targets_of_module(const char *name, size_t size)
+ * TARGETS_OF_OTHER_MODULES for any other module. */
+static int64_t adapter_targets_of_module(const char *name, size_t size)
 {
     static const struct {
         const char *name;
@@ -46,12 +47,12 @@ static int64_t targets_of_module(const char *name, size_t size)
     for (size_t i = 0; i < ARRAY_LEN(modules); i++)
         if (strlen(modules[i].name) == size && strncmp(modules[i].name, name, size) == 0)
             return modules[i].targets;
-    return OF_OTHERS;
+    return TARGETS_OF_OTHER_MODULES;
 }
 
-/* Returns the linear layers that have an adapter, as targets_of_module() does, for all modules that the files name; 0
- * as well if LAUNCH_ADAPTER_LINEAR is on. If the files name none, these are q and v, PEFT's default for Llama, Qwen and
- * Mistral (peft/utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING). */
+/* Returns the linear layers that have an adapter, as adapter_targets_of_module() does, for all modules that the files
+ * name; 0 as well if LAUNCH_ADAPTER_LINEAR is on. If the files name none, these are q and v, PEFT's default for Llama,
+ * Qwen and Mistral (peft/utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING). */
 static int64_t adapter_targets_of(const struct launch *launch)
 {
     static const char between[] = " ,[]'\"";
@@ -66,9 +67,9 @@ static int64_t adapter_targets_of(const struct launch *launch)
         const size_t size = strcspn(name, between);
         if (size == 0)
             return all ? 0 : targets;
-        const int64_t more = targets_of_module(name, size);
-        if (more == OF_OTHERS)
-            return OF_OTHERS;
+        const int64_t more = adapter_targets_of_module(name, size);
+        if (more == TARGETS_OF_OTHER_MODULES)
+            return TARGETS_OF_OTHER_MODULES;
         all = all || more == 0;
         targets |= more;
         name += size;
@@ -85,9 +86,9 @@ static const char *why_adapters_unmodelled(const struct launch *launch,
                          launch_text_is(launch, LAUNCH_ADAPTER, "lora-8bit");
     if (!is_lora)
         return "another kind than LoRA";
-    if (!launch_has_family(launch, LAUNCH_TRAINER))
+    if (!launch_is_of_family(launch, LAUNCH_TRAINER))
         return "the framework's adapters are not modelled";
-    if (targets == OF_OTHERS)
+    if (targets == TARGETS_OF_OTHER_MODULES)
         return "some are of other modules than a layer's linear ones";
     if (model == NULL)
         return "the model is not known";
@@ -105,9 +106,10 @@ static const char *why_adapters_unmodelled(const struct launch *launch,
 static void add_adapter_option(struct launch *launch, enum launch_field field, int64_t targets)
 {
     struct text text = {0};
-    const int64_t usual =
-        launch_has_field(launch, LAUNCH_ADAPTER_ON) ? (int64_t)TRL_RANK : (int64_t)PEFT_RANK;
-    text_put_i64(&text, launch_count_or(launch, LAUNCH_ADAPTER_RANK, usual));
+    const int64_t default_rank = launch_has_field(launch, LAUNCH_ADAPTER_ON)
+                                     ? (int64_t)TRL_DEFAULT_RANK
+                                     : (int64_t)PEFT_DEFAULT_RANK;
+    text_put_i64(&text, launch_count_or(launch, LAUNCH_ADAPTER_RANK, default_rank));
     if (targets != 0)
         text_puts(&text, ":");
     name_set_put(&text, (uint32_t)targets, adapter_target_names, ADAPTER_TARGET_COUNT, ",");
@@ -132,15 +134,15 @@ static const char *add_frozen_weights(struct launch *launch, const struct transf
                                       enum launch_field field)
 {
     const bool qlora = launch_text_is(launch, LAUNCH_ADAPTER, "qlora");
-    const bool eight = launch_text_is(launch, LAUNCH_ADAPTER, "lora-8bit") ||
-                       launch_is_on(launch, LAUNCH_FROZEN_8BIT);
-    const bool doubly = launch_has_field(launch, LAUNCH_FROZEN_DOUBLE)
-                            ? launch_is_on(launch, LAUNCH_FROZEN_DOUBLE)
-                            : qlora;
-    const enum frozen_storage storage = eight    ? FROZEN_STORAGE_INT8
-                                        : doubly ? FROZEN_STORAGE_NF4_DOUBLE
-                                                 : FROZEN_STORAGE_NF4;
-    if (!eight && !qlora && !launch_is_on(launch, LAUNCH_FROZEN_4BIT)) {
+    const bool is_8_bit = launch_text_is(launch, LAUNCH_ADAPTER, "lora-8bit") ||
+                          launch_is_on(launch, LAUNCH_FROZEN_8BIT);
+    const bool is_doubly_quantised = launch_has_field(launch, LAUNCH_FROZEN_DOUBLE)
+                                         ? launch_is_on(launch, LAUNCH_FROZEN_DOUBLE)
+                                         : qlora;
+    const enum frozen_storage storage = is_8_bit              ? FROZEN_STORAGE_INT8
+                                        : is_doubly_quantised ? FROZEN_STORAGE_NF4_DOUBLE
+                                                              : FROZEN_STORAGE_NF4;
+    if (!is_8_bit && !qlora && !launch_is_on(launch, LAUNCH_FROZEN_4BIT)) {
         if (!is_quantised_model(launch))
             return NULL;
         launch_remark_on_field(

@@ -285,7 +285,7 @@ static void add_recompute_options(struct launch *l)
 
 /* Adds the options of the batch. If the files do not give the global batch but the number of micro-batches, and the
  * number of GPUs is known, the global batch is micro-batch x micro-batches x data-parallel ranks. */
-static void add_batch_options(struct launch *l, struct launch_given given,
+static void add_batch_options(struct launch *l, struct launch_known_facts given,
                               const struct launch_degrees *d)
 {
     int64_t ranks = d->tp * d->pp * d->hp, micro = launch_count_or(l, LAUNCH_MICRO_BATCH, 1);
@@ -297,7 +297,8 @@ static void add_batch_options(struct launch *l, struct launch_given given,
     megatron_add_batch_options(l);
 }
 
-enum status launch_deepspeed_options(struct launch *l, struct launch_given given, struct diag *diag)
+enum status launch_deepspeed_options(struct launch *l, struct launch_known_facts given,
+                                     struct diag *diag)
 {
     bool arguments = l->has_framework[LAUNCH_MEGATRON_DEEPSPEED];
     struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),

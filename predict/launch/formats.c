@@ -4,54 +4,54 @@
 
 #include <string.h>
 
-#define NOT_READ LAUNCH_FRAMEWORK_COUNT
+#define FORMAT_NOT_READ LAUNCH_FRAMEWORK_COUNT
 
-/* The columns are the members of struct launch_format: name, framework, keys, arguments, programs, use_instead. Formats
- * that are not read come first, since some of them have keys of Trainer besides their own. Sources: the
+/* The columns are the members of struct launch_format: name, framework, keys, arguments, programs, advice_instead.
+ * Formats that are not read come first, since some of them have keys of Trainer besides their own. Sources: the
  * configuration classes and examples of each program, in 2026: axolotl/utils/schemas, verl/trainer/config,
  * llamafactory/hparams, swift/arguments, openrlhf/cli, torchtune/config, litgpt/finetune, nemo and nemo_rl
  * (examples/configs), megatron/neox_arguments of GPT-NeoX, nanotron/config, MaxText/configs/base.yml,
  * levanter/main/train_lm.py, examples/configs of prime-rl. */
 /* clang-format off */
 static const struct launch_format formats[] = {
-    {"torchtune", NOT_READ,
+    {"torchtune", FORMAT_NOT_READ,
      "tokenizer._component_ model._component_ optimizer._component_", NULL, "tune torchtune",
      "give its settings as options: the model's config.json as --model, tokenizer.max_seq_len as --seq, batch_size as "
      "--micro-batch, with --profile torchtitan --weights zero3"},
-    {"LitGPT", NOT_READ,
+    {"LitGPT", FORMAT_NOT_READ,
      "train.micro_batch_size train.global_batch_size", NULL, "litgpt",
      "give its settings as options: the model as --model, train.max_seq_length as --seq, train.micro_batch_size as "
      "--micro-batch, train.global_batch_size as --batch, with --profile hf --weights zero3"},
-    {"NeMo", NOT_READ,
+    {"NeMo", FORMAT_NOT_READ,
      "trainer.devices trainer.num_nodes model.micro_batch_size model.tensor_model_parallel_size policy.train_micro_batch_size "
      "cluster.gpus_per_node",
      NULL, "nemo_rl nemo_automodel",
      "give its settings as options: the model as --model, the length as --seq, micro_batch_size as --micro-batch, "
      "global_batch_size as --batch, tensor_model_parallel_size as --tp, pipeline_model_parallel_size as --pp, "
      "context_parallel_size as --cp, with --profile megatron"},
-    {"GPT-NeoX", NOT_READ,
+    {"GPT-NeoX", FORMAT_NOT_READ,
      "pipe_parallel_size pipe-parallel-size model_parallel_size model-parallel-size", NULL, "deepy.py gpt-neox",
      "give its settings as options: num_layers, hidden_size and the like as --model layers=...,hidden=..., seq_length as "
      "--seq, train_micro_batch_size_per_gpu as --micro-batch, pipe_parallel_size as --pp, model_parallel_size as --tp, "
      "with --profile deepspeed"},
-    {"MaxText", NOT_READ,
+    {"MaxText", FORMAT_NOT_READ,
      "base_emb_dim base_num_decoder_layers ici_fsdp_parallelism dcn_data_parallelism max_target_length", NULL, "MaxText maxtext",
      "give its settings as options: base_emb_dim and the like as --model layers=...,hidden=..., max_target_length as "
      "--seq, per_device_batch_size as --micro-batch, with --weights zero3"},
-    {"Levanter", NOT_READ,
+    {"Levanter", FORMAT_NOT_READ,
      "trainer.train_batch_size trainer.mp", NULL, "levanter",
      "give its settings as options: model as --model, the length as --seq, trainer.train_batch_size as --batch, with "
      "--weights zero3"},
-    {"ColossalAI", NOT_READ, NULL, NULL, "colossalai colossal_llama",
+    {"ColossalAI", FORMAT_NOT_READ, NULL, NULL, "colossalai colossal_llama",
      "give its settings as options: --model, --seq, --micro-batch, --tp, --pp, --zero"},
-    {"xtuner", NOT_READ, NULL, NULL, "xtuner",
+    {"xtuner", FORMAT_NOT_READ, NULL, NULL, "xtuner",
      "give its settings as options: --model, --seq, --micro-batch, with --profile hf or deepspeed"},
-    {"Composer", NOT_READ, NULL, NULL, "composer", "give the YAML file that the command names"},
-    {"Kubernetes", NOT_READ, "apiVersion", NULL, NULL,
+    {"Composer", FORMAT_NOT_READ, NULL, NULL, "composer", "give the YAML file that the command names"},
+    {"Kubernetes", FORMAT_NOT_READ, "apiVersion", NULL, NULL,
      "give the command that its container runs, between quotes, or the script"},
-    {"SkyPilot", NOT_READ, "resources.accelerators", NULL, NULL,
+    {"SkyPilot", FORMAT_NOT_READ, "resources.accelerators", NULL, NULL,
      "give the command under run, between quotes, or the script"},
-    {"Docker Compose", NOT_READ, "services.", NULL, NULL,
+    {"Docker Compose", FORMAT_NOT_READ, "services.", NULL, NULL,
      "give the command that the service runs, between quotes, or the script"},
 
     {"Accelerate", LAUNCH_ACCELERATE, "distributed_type compute_environment", NULL, NULL, NULL},
@@ -89,7 +89,7 @@ enum status launch_format_refuse(const struct launch_format *format, struct loc 
 {
     if (format != NULL)
         return diag_error(diag, at, STATUS_BAD_INPUT, "this is of %s, which is not read; %s",
-                          format->name, format->use_instead);
+                          format->name, format->advice_instead);
     return diag_error(
         diag, at, STATUS_BAD_INPUT,
         "this is of no program that is read: torchtitan's files have training.seq_len "

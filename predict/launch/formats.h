@@ -19,26 +19,26 @@ struct launch_format {
     /* The next three are lists of names, separated by blanks; NULL: an empty list. An entry that ends in '.' or '*'
      * stands for all names that begin with it (without the '*'). An entry "name=value" of `keys` or `arguments` matches
      * a setting of that name only if it has that value, in which a '*' at either end stands for anything. */
-    const char *keys;        /* keys of files, and of arguments "key=value" */
-    const char *arguments;   /* arguments of commands, with their dashes */
-    const char *programs;    /* commands, files of programs, and first parts of modules' names */
-    const char *use_instead; /* what to give instead of a file that is not read */
+    const char *keys;           /* keys of files, and of arguments "key=value" */
+    const char *arguments;      /* arguments of commands, with their dashes */
+    const char *programs;       /* commands, files of programs, and first parts of modules' names */
+    const char *advice_instead; /* what to give instead of a file that is not read */
 };
 
 /* Returns the formats that are rows in C, in the order in which they are tried, and sets *count to their number. The
  * formats of table files are tried before them. */
 const struct launch_format *launch_formats(size_t *count);
 
-/* Returns the first format that lists a key or an argument of the settings, or its engine (launch_format_engine()).
+/* Returns the first format that lists a key or an argument of the settings, or its engine (launch_format_of_engine()).
  * Returns NULL if no format does. */
 const struct launch_format *launch_format_of(const struct launch *launch,
                                              const struct settings *settings);
 
 /* Returns the format of another engine of the format's framework if that engine's format lists a key or an argument of
  * the settings; else returns `format`. */
-const struct launch_format *launch_format_engine(const struct launch *launch,
-                                                 const struct launch_format *format,
-                                                 const struct settings *settings);
+const struct launch_format *launch_format_of_engine(const struct launch *launch,
+                                                    const struct launch_format *format,
+                                                    const struct settings *settings);
 
 /* Returns the format of the program that a command starts; NULL: no format lists the program. The program may be the
  * command's first word, a module after -m or --module, or the word before the program's arguments. first_argument: the

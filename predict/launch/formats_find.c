@@ -5,7 +5,7 @@
 
 /* True if the entry of `size` bytes equals the name, or if it ends in '.' or '*' and the name begins with it (without
  * the '*'). */
-static bool entry_matches(const char *entry, size_t size, const char *name)
+static bool entry_matches_name(const char *entry, size_t size, const char *name)
 {
     if (size == 0)
         return false; /* the list has two blanks in a row, or an entry "=value" */
@@ -16,13 +16,14 @@ static bool entry_matches(const char *entry, size_t size, const char *name)
 
 /* True if an entry of the list matches a setting's name and, if the entry is "name=value", also the setting's value. A
  * setting without a value (NULL) matches no such entry. */
-static bool is_listed(const char *list, const char *name, const char *value)
+static bool list_has_setting(const char *list, const char *name, const char *value)
 {
     while (list != NULL && *list != '\0') {
         size_t size = strcspn(list, " "), equals = strcspn(list, "=");
-        if (equals >= size ? entry_matches(list, size, name)
-                           : value != NULL && entry_matches(list, equals, name) &&
-                                 launch_is_pattern_of(list + equals + 1, size - equals - 1, value))
+        if (equals >= size
+                ? entry_matches_name(list, size, name)
+                : value != NULL && entry_matches_name(list, equals, name) &&
+                      launch_pattern_matches(list + equals + 1, size - equals - 1, value))
             return true;
         list += size + (list[size] == ' ');
     }
@@ -34,8 +35,8 @@ static bool has_key_of(const struct launch_format *format, const struct settings
     for (size_t i = 0; i < settings->setting_count; i++) {
         const struct setting *setting = &settings->row[i];
         if (setting->kind == SETTING_PROGRAM &&
-            is_listed(setting->name[0] == '-' ? format->arguments : format->keys, setting->name,
-                      setting->value))
+            list_has_setting(setting->name[0] == '-' ? format->arguments : format->keys,
+                             setting->name, setting->value))
             return true;
     }
     return false;
@@ -46,12 +47,12 @@ static bool has_key_of(const struct launch_format *format, const struct settings
 static const char *framework_of_engine(const struct launch_format *format)
 {
     return format->framework == LAUNCH_TABLE_FILE
-               ? ((const struct launch_table_file *)(const void *)format)->engine_of
+               ? ((const struct launch_table_file *)(const void *)format)->framework_of_engine_file
                : NULL;
 }
 
 /* Returns the i-th format in the order in which they are tried; NULL: there are fewer. */
-static const struct launch_format *format_at(const struct launch *launch, size_t i)
+static const struct launch_format *format_by_order(const struct launch *launch, size_t i)
 {
     size_t tables = launch->tables == NULL ? 0 : launch->tables->file_count;
     if (i < tables)
@@ -64,18 +65,18 @@ static const struct launch_format *format_at(const struct launch *launch, size_t
 const struct launch_format *launch_format_of(const struct launch *launch,
                                              const struct settings *settings)
 {
-    const struct launch_format *format = format_at(launch, 0);
+    const struct launch_format *format = format_by_order(launch, 0);
     for (size_t f = 1; format != NULL && !has_key_of(format, settings); f++)
-        format = format_at(launch, f);
-    return launch_format_engine(launch, format, settings);
+        format = format_by_order(launch, f);
+    return launch_format_of_engine(launch, format, settings);
 }
 
-const struct launch_format *launch_format_engine(const struct launch *launch,
-                                                 const struct launch_format *format,
-                                                 const struct settings *settings)
+const struct launch_format *launch_format_of_engine(const struct launch *launch,
+                                                    const struct launch_format *format,
+                                                    const struct settings *settings)
 {
     const struct launch_format *engine;
-    for (size_t f = 0; format != NULL && (engine = format_at(launch, f)) != NULL; f++) {
+    for (size_t f = 0; format != NULL && (engine = format_by_order(launch, f)) != NULL; f++) {
         const char *of = framework_of_engine(engine);
         if (of != NULL && strcmp(of, format->name) == 0 && has_key_of(engine, settings))
             return engine;
@@ -89,14 +90,14 @@ static bool lists_program(const char *list, const char *word)
 {
     char module[64];
     const char *slash = strrchr(word, '/');
-    if (is_listed(list, slash == NULL ? word : slash + 1, NULL))
+    if (list_has_setting(list, slash == NULL ? word : slash + 1, NULL))
         return true;
     size_t size = strcspn(word, ".");
     if (slash != NULL || size >= sizeof module)
         return false;
     memcpy(module, word, size);
     module[size] = '\0';
-    return is_listed(list, module, NULL);
+    return list_has_setting(list, module, NULL);
 }
 
 const struct launch_format *launch_format_of_command(const struct launch *launch,
@@ -108,8 +109,8 @@ const struct launch_format *launch_format_of_command(const struct launch *launch
         bool module = strcmp(before, "-m") == 0 || strcmp(before, "--module") == 0;
         if (i > 0 && i + 1 != first_argument && !module)
             continue;
-        const struct launch_format *format = format_at(launch, 0);
-        for (size_t f = 0; format != NULL; format = format_at(launch, ++f))
+        const struct launch_format *format = format_by_order(launch, 0);
+        for (size_t f = 0; format != NULL; format = format_by_order(launch, ++f))
             if (format->programs != NULL && lists_program(format->programs, command->word[i].text))
                 return format;
     }

@@ -66,7 +66,8 @@ const struct launch_table launch_foundry_table = {.row = rows, .row_count = ARRA
 /* Adds the option "model": that of the named Hugging Face model if the file gives no sizes; else an MPT model, which
  * has LayerNorm, GELU and a tied head, and whose positions are rotary, learned or ALiBi. Does nothing if the launch has
  * the option already. */
-static enum status add_model_options(struct launch *l, struct launch_given given, struct diag *diag)
+static enum status add_model_options(struct launch *l, struct launch_known_facts given,
+                                     struct diag *diag)
 {
     if (launch_has_option(l, "model") || !launch_has_field(l, LAUNCH_HIDDEN))
         return launch_add_named_model(l, given);
@@ -99,7 +100,8 @@ static enum status add_model_options(struct launch *l, struct launch_given given
     return launch_add_model_option(l, &m, true, diag);
 }
 
-enum status launch_foundry_options(struct launch *l, struct launch_given given, struct diag *diag)
+enum status launch_foundry_options(struct launch *l, struct launch_known_facts given,
+                                   struct diag *diag)
 {
     enum status status = add_model_options(l, given, diag);
     if (status == STATUS_OK)

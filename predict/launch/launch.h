@@ -61,7 +61,7 @@ enum launch_kind {
     LAUNCH_TEXT
 };
 
-enum launch_use {
+enum launch_setting_use {
     LAUNCH_SETS_FIELD, /* the setting fills its field; launch_print() writes the setting */
     /* the setting fills its field, but launch_print() never writes it: it is another name of a setting, or the
      * framework is not written */
@@ -72,7 +72,7 @@ enum launch_use {
 
 struct launch_row {
     const char *setting_pattern; /* a '*' at its end stands for anything */
-    enum launch_use meaning;
+    enum launch_setting_use meaning;
     enum launch_kind kind;
     enum launch_field field;
     const char *note;
@@ -173,19 +173,20 @@ bool launch_is_path(const char *path);
 int64_t launch_gpu_count(const struct launch *launch);
 
 /* Facts that the caller knows and the files do not say. */
-struct launch_given {
-    int64_t gpu_count;   /* 0: not known */
-    bool as_dense;       /* take a mixture of experts as a dense model of its active parameters */
-    bool has_model;      /* the caller has a model: files need not name one */
-    bool has_vocabulary; /* the caller has the model's vocabulary */
-    bool has_length;     /* the caller has the tokens of a sequence */
-    const char *model_name; /* the caller's model; NULL: it has none */
-    double gpu_bytes;       /* memory of a GPU, as CUDA reports it; 0: not known */
+struct launch_known_facts {
+    int64_t gpu_count; /* 0: not known */
+    /* take a mixture of experts as a dense model of its active parameters */
+    bool takes_experts_as_dense;
+    bool has_model;           /* the caller has a model: files need not name one */
+    bool has_vocabulary;      /* the caller has the model's vocabulary */
+    bool has_sequence_length; /* the caller has the tokens of a sequence */
+    const char *model_name;   /* the caller's model; NULL: it has none */
+    double gpu_bytes;         /* memory of a GPU, as CUDA reports it; 0: not known */
 };
 
 /* Fills launch->option with the options that mean the same as the settings that were read, and adds remarks on what
  * they do not express. */
-enum status launch_make_options(struct launch *launch, struct launch_given given,
+enum status launch_make_options(struct launch *launch, struct launch_known_facts given,
                                 struct diag *diag);
 
 /* ---- writing ---- */

@@ -8,13 +8,13 @@
  * a JSON string. Returns the text after the part. */
 static const char *put_open_part(struct text *out, const char *text)
 {
-    text_printf(out, "\\u%04x", SETTING_OPEN);
-    for (text++; *text != '\0' && *text != SETTING_CLOSE; text++) {
+    text_printf(out, "\\u%04x", SETTING_OPEN_PART_BEGIN);
+    for (text++; *text != '\0' && *text != SETTING_OPEN_PART_END; text++) {
         if (*text == '"' || *text == '\\')
             text_putc(out, '\\');
         text_putc(out, (unsigned char)*text < ' ' ? ' ' : *text);
     }
-    text_printf(out, "\\u%04x", SETTING_CLOSE);
+    text_printf(out, "\\u%04x", SETTING_OPEN_PART_END);
     return text + (*text != '\0');
 }
 
@@ -30,7 +30,7 @@ static const char *put_open_word(struct text *out, const char *text)
     memmove(out->data + word + 1, out->data + word, out->size - 1 - word);
     out->data[word] = '"';
     while (*text != '\0' && strchr(" \t\r\n,]}", *text) == NULL)
-        if (*text == SETTING_OPEN)
+        if (*text == SETTING_OPEN_PART_BEGIN)
             text = put_open_part(out, text);
         else
             text_putc(out, *text++);
@@ -45,7 +45,7 @@ static void put_json_with_marks(struct text *out, const char *text)
     bool string = false;
     text_puts(out, "");
     while (*text != '\0') {
-        if (*text == SETTING_OPEN) {
+        if (*text == SETTING_OPEN_PART_BEGIN) {
             text = string ? put_open_part(out, text) : put_open_word(out, text);
             continue;
         }

@@ -29,9 +29,9 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
     struct launch_value *value = &launch->field_value[row->field], before = *value;
     struct launch_value read = {.is_given = true, .place = setting->place};
     /* torchrun starts as many ranks on a node as it has GPUs if the number of ranks is "gpu" */
-    bool counts_all = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
-                      strcmp(setting->value, "gpu") == 0;
-    if (counts_all || (setting->value != NULL && strcmp(setting->value, "auto") == 0)) {
+    bool is_one_rank_per_gpu = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
+                               strcmp(setting->value, "gpu") == 0;
+    if (is_one_rank_per_gpu || (setting->value != NULL && strcmp(setting->value, "auto") == 0)) {
         launch_add_remark(launch,
                           (struct launch_remark){
                               REMARK_IGNORED,
@@ -50,14 +50,16 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
         return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: '%.80s' is not %s",
                           setting->name, setting->value == NULL ? "" : setting->value,
                           kind_names[row->kind]);
-    bool follows = (row->field == LAUNCH_GLOBAL_BATCH || row->field == LAUNCH_DP_SHARD) &&
-                   read.whole_number == -1; /* torchtitan's: as follows from the rest */
+    bool is_derived_from_rest =
+        (row->field == LAUNCH_GLOBAL_BATCH || row->field == LAUNCH_DP_SHARD) &&
+        read.whole_number == -1; /* torchtitan's: as follows from the rest */
     if (row->kind == LAUNCH_WHOLE_NUMBER && is_positive_count(row->field) &&
-        read.whole_number < 1 && !follows)
+        read.whole_number < 1 && !is_derived_from_rest)
         return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: %lld is below 1",
                           setting->name, (long long)read.whole_number);
-    const bool says_none = row->field == LAUNCH_CAPACITY; /* A negative capacity means none. */
-    if (row->kind == LAUNCH_REAL_NUMBER && read.real_number < 0 && !says_none)
+    const bool may_be_negative =
+        row->field == LAUNCH_CAPACITY; /* A negative capacity means none. */
+    if (row->kind == LAUNCH_REAL_NUMBER && read.real_number < 0 && !may_be_negative)
         return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: %g is below 0",
                           setting->name, read.real_number);
     read.text = setting->value == NULL

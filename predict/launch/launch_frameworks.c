@@ -20,7 +20,7 @@ const char *launch_framework_name(struct launch *launch, enum launch_framework f
     return program_names[framework];
 }
 
-bool launch_has_family(const struct launch *launch, enum launch_framework framework)
+bool launch_is_of_family(const struct launch *launch, enum launch_framework framework)
 {
     return launch->has_framework[framework] ||
            (launch->has_framework[LAUNCH_TABLE_FILE] && launch->table_file->family == framework);

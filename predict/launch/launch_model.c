@@ -44,8 +44,8 @@ static bool is_same_field(const struct transformer *a, const struct transformer 
 /* True if two models are equal in all fields that a model file can give, apart from `attention_dropout`, which
  * --dropout replaces; `rope_theta` and `max_positions` are compared only if positions are rotary and learned,
  * respectively. of_launch_file: `a` is from a launch file, so fields that no launch file gives are not compared. */
-static bool is_same_model(const struct transformer *a, const struct transformer *b,
-                          bool of_launch_file)
+static bool are_equal_models(const struct transformer *a, const struct transformer *b,
+                             bool of_launch_file)
 {
     const struct transformer one = in_one_form(a), other = in_one_form(b);
     bool same = true;
@@ -71,7 +71,7 @@ static enum status find_preset(struct launch *launch, const struct transformer *
     for (size_t i = 0; i < count && status == STATUS_OK && *found == NULL; i++) {
         struct transformer preset;
         status = transformer_load(&preset, &launch->arena, names[i], NULL, diag);
-        if (status == STATUS_OK && is_same_model(model, &preset, true))
+        if (status == STATUS_OK && are_equal_models(model, &preset, true))
             *found = names[i];
     }
     return status;
@@ -112,7 +112,7 @@ const char *launch_hub_path(const struct transformer *model)
             bool same = model->name != NULL && strcmp(hub.preset_or_fields, model->name) == 0;
             if (same == named &&
                 transformer_load(&known, &arena, hub.preset_or_fields, NULL, NULL) == STATUS_OK &&
-                is_same_model(model, &known, false))
+                are_equal_models(model, &known, false))
                 found = hub.path;
         }
     }
@@ -120,7 +120,7 @@ const char *launch_hub_path(const struct transformer *model)
     return model->proxy_lacks == NULL ? found : NULL;
 }
 
-enum status launch_add_named_model(struct launch *launch, struct launch_given given)
+enum status launch_add_named_model(struct launch *launch, struct launch_known_facts given)
 {
     const char *path = launch_field_text(launch, LAUNCH_MODEL);
     if (!launch_has_field(launch, LAUNCH_MODEL) || launch_has_option(launch, "model"))

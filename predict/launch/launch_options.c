@@ -10,14 +10,14 @@
 #include <string.h>
 
 /* Adds remarks if neither a file nor an option gives the model, or the tokens of a sequence. */
-static void remark_missing_model_or_length(struct launch *launch, struct launch_given given)
+static void remark_missing_model_or_length(struct launch *launch, struct launch_known_facts given)
 {
     if (!given.has_model && !launch_has_option(launch, "model") &&
         !launch_has_field(launch, LAUNCH_MODEL) && !launch_has_field(launch, LAUNCH_FLAVOR) &&
         !launch->has_framework[LAUNCH_TORCHTITAN])
         launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, "the model", (struct loc){0},
                                  "no file says it: give its config.json with --from, or --model");
-    if (!given.has_length && !launch_has_option(launch, "seq"))
+    if (!given.has_sequence_length && !launch_has_option(launch, "seq"))
         launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, "the length", (struct loc){0},
                                  "no file says it: give the tokens of a sequence with --seq");
 }
@@ -102,7 +102,7 @@ static void set_micro_batch_of_tokens(struct launch *launch, int64_t gpus)
 
 /* Returns whether a file sets this field, the format of 8- or 4-bit products, to a format and not to a word such as
  * "none" that switches them off. */
-static bool gives_low_precision_format(const struct launch *launch, enum launch_field field)
+static bool sets_low_precision_format(const struct launch *launch, enum launch_field field)
 {
     return launch_has_field(launch, field) &&
            !launch_is_predicted_value(NULL, launch_field_text(launch, field));
@@ -117,7 +117,7 @@ static void remark_experts_not_converted(struct launch *launch, const struct tra
         launch_has_field(launch, LAUNCH_CONVERTERS) ? LAUNCH_CONVERTERS : LAUNCH_FP8;
     const char *list = launch_has_field(launch, from) ? launch_field_text(launch, from) : "";
     if (model != NULL && model->experts > 0 && launch_has_option(launch, "products") &&
-        !launch_has_family(launch, LAUNCH_MEGATRON) && strstr(list, "grouped") == NULL)
+        !launch_is_of_family(launch, LAUNCH_MEGATRON) && strstr(list, "grouped") == NULL)
         launch_remark_on_field(
             launch, REMARK_UNMODELLED, from,
             "no converter of grouped products: experts multiply in 16 bits, and in 8 "
@@ -131,11 +131,11 @@ static void add_bf16_layers_option(struct launch *launch)
 {
     const int64_t first = launch_count_or(launch, LAUNCH_BF16_FIRST, 1),
                   last = launch_count_or(launch, LAUNCH_BF16_LAST, 1);
-    const int64_t both = first < last ? first : last;
+    const int64_t common_end = first < last ? first : last;
     if (!launch_is_on(launch, LAUNCH_BF16_ENDS) || !launch_has_option(launch, "products"))
         return;
-    if (both > 0)
-        launch_add_count_option(launch, LAUNCH_BF16_ENDS, "bf16-layers", both);
+    if (common_end > 0)
+        launch_add_count_option(launch, LAUNCH_BF16_ENDS, "bf16-layers", common_end);
     if (first != last)
         launch_remark_on_field(
             launch, REMARK_UNMODELLED, LAUNCH_BF16_ENDS,
@@ -153,14 +153,14 @@ static void add_products_option(struct launch *launch)
         {"delayed", "fp8-delayed"}, {"tensorwise", "fp8-tensor"}, {"rowwise", "fp8-row"},
         {"blockwise", "fp8-block"}, {"mxfp8", "mxfp8"},           {"rowwise_with_gw_hp", "fp8-row"},
         {"mxfp8_cublas", "mxfp8"}};
-    bool on = gives_low_precision_format(launch, LAUNCH_FP8);
-    bool said = launch_has_field(launch, LAUNCH_FP8_RECIPE);
-    if (gives_low_precision_format(launch, LAUNCH_FP4))
+    bool on = sets_low_precision_format(launch, LAUNCH_FP8);
+    bool is_recipe_given = launch_has_field(launch, LAUNCH_FP8_RECIPE);
+    if (sets_low_precision_format(launch, LAUNCH_FP4))
         launch_add_option(launch, LAUNCH_FP4, "products", "nvfp4");
     if (!on)
         return;
     for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
-        if (strcmp(said ? launch_field_text(launch, LAUNCH_FP8_RECIPE) : "delayed",
+        if (strcmp(is_recipe_given ? launch_field_text(launch, LAUNCH_FP8_RECIPE) : "delayed",
                    recipes[i][0]) == 0) {
             launch_add_option(launch, LAUNCH_FP8, "products", recipes[i][1]);
             return;
@@ -240,7 +240,7 @@ static void remark_scales_of_gathers(struct launch *launch)
 {
     static const char text[] =
         "the scale of each weight is agreed on before each gather: here once a step";
-    if (!launch_has_family(launch, LAUNCH_TORCHTITAN) ||
+    if (!launch_is_of_family(launch, LAUNCH_TORCHTITAN) ||
         !launch_has_option(launch, "primary-weights") || launch_is_on(launch, LAUNCH_SCALES_ONCE))
         return;
     if (launch_has_field(launch, LAUNCH_SCALES_ONCE))
@@ -270,7 +270,7 @@ static void add_table_options(struct launch *launch)
 /* Loads the model that the caller (`given`) or else an option of the launch names. Returns false if neither does, or if
  * it cannot be loaded. */
 static bool load_model(struct transformer *model, const struct launch *launch,
-                       struct launch_given given, struct arena *arena)
+                       struct launch_known_facts given, struct arena *arena)
 {
     const char *name = given.model_name;
     for (size_t i = 0; i < launch->option_count && name == NULL; i++)
@@ -286,7 +286,7 @@ static bool load_model(struct transformer *model, const struct launch *launch,
 static void add_vocabulary_option(struct launch *launch, const struct transformer *model)
 {
     int64_t tp = launch_count_or(launch, LAUNCH_TP, 1);
-    if (tp <= 1 || model == NULL || !launch_has_family(launch, LAUNCH_TRAINER))
+    if (tp <= 1 || model == NULL || !launch_is_of_family(launch, LAUNCH_TRAINER))
         return;
     if (!model->tied_head && model->vocab % tp == 0)
         launch_add_option(launch, LAUNCH_TP, "vocabulary", "gathered");
@@ -353,9 +353,9 @@ static void set_gpus_and_batch_of_data_ranks(struct launch *launch)
  * before the P, stands for the bytes of the parameters at so many bytes each, " (15.0 GiB)". {share} stands for the
  * share of a GPU's memory that the setting's value is, " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not
  * known. Returns the text after the mark; NULL if there is no such mark. */
-static const char *put_mark_value(struct text *out, const char *mark,
-                                  const struct launch_remark *remark, double parameters,
-                                  double gpu_bytes)
+static const char *put_byte_mark_value(struct text *out, const char *mark,
+                                       const struct launch_remark *remark, double parameters,
+                                       double gpu_bytes)
 {
     static const char share[] = "{share}";
     const char *end = strchr(mark, '}'), *value = strrchr(remark->name, ' ');
@@ -382,8 +382,8 @@ static const char *put_mark_value(struct text *out, const char *mark,
     return end + 1;
 }
 
-/* Replaces the marks {2P} and {share} in the texts of REMARK_UNMODELLED remarks as put_mark_value() says. parameters:
- * how many the model has; gpu_bytes: the memory of a GPU; 0: not known. */
+/* Replaces the marks {2P} and {share} in the texts of REMARK_UNMODELLED remarks as put_byte_mark_value() says.
+ * parameters: how many the model has; gpu_bytes: the memory of a GPU; 0: not known. */
 static void fill_byte_marks(struct launch *launch, double parameters, double gpu_bytes)
 {
     for (size_t i = 0; i < launch->remark_count; i++) {
@@ -392,7 +392,7 @@ static void fill_byte_marks(struct launch *launch, double parameters, double gpu
         if (remark->kind != REMARK_UNMODELLED || remark->text == NULL)
             continue;
         for (const char *c = remark->text, *after; *c != '\0'; c = after) {
-            after = put_mark_value(&out, c, remark, parameters, gpu_bytes);
+            after = put_byte_mark_value(&out, c, remark, parameters, gpu_bytes);
             if (after == NULL) {
                 text_putc(&out, *c);
                 after = c + 1;
@@ -414,7 +414,8 @@ static bool has_shorter_sequences(const struct launch *launch)
     if (launch_has_field(launch, LAUNCH_ANSWER))
         return true;
     return launch_has_option(launch, "seq") && !launch_is_on(launch, LAUNCH_PACKING) &&
-           (launch_has_family(launch, LAUNCH_TRAINER) || launch_has_field(launch, LAUNCH_PACKING));
+           (launch_is_of_family(launch, LAUNCH_TRAINER) ||
+            launch_has_field(launch, LAUNCH_PACKING));
 }
 
 /* Adds the option --at-most with the reasons for which a run does less than is predicted, if there are any. field: the
@@ -434,7 +435,7 @@ static void add_at_most_option(struct launch *launch, enum launch_field field, c
  * (TransformerConfig, moe_token_dispatcher_type). */
 static enum status add_dispatcher_option(struct launch *l, struct diag *diag)
 {
-    const char *words = launch_has_family(l, LAUNCH_MEGATRON)
+    const char *words = launch_is_of_family(l, LAUNCH_MEGATRON)
                             ? "alltoall alltoall_seq allgather flex"
                             : "standard deepep hybridep";
     const bool flex = launch_text_is(l, LAUNCH_DISPATCHER, "flex");
@@ -501,7 +502,7 @@ static enum status add_experts_options(struct launch *l, struct diag *diag)
 }
 
 /* Adds the options that the fields of the framework mean, as its own function translates them. */
-static enum status add_framework_options(struct launch *launch, struct launch_given given,
+static enum status add_framework_options(struct launch *launch, struct launch_known_facts given,
                                          struct diag *diag)
 {
     if (launch->has_framework[LAUNCH_TORCHTITAN])
@@ -510,9 +511,9 @@ static enum status add_framework_options(struct launch *launch, struct launch_gi
         return launch_megatron_options(launch, given, diag);
     if (launch->has_framework[LAUNCH_FOUNDRY])
         return launch_foundry_options(launch, given, diag);
-    if (launch_has_family(launch, LAUNCH_MEGATRON))
+    if (launch_is_of_family(launch, LAUNCH_MEGATRON))
         return launch_megatron_options(launch, given, diag);
-    if (launch_has_family(launch, LAUNCH_TRAINER) || launch->has_framework[LAUNCH_ACCELERATE])
+    if (launch_is_of_family(launch, LAUNCH_TRAINER) || launch->has_framework[LAUNCH_ACCELERATE])
         return launch_trainer_options(launch, given, diag);
     if (launch->has_framework[LAUNCH_MEGATRON_DEEPSPEED] ||
         launch->has_framework[LAUNCH_DEEPSPEED_JSON] || launch->has_framework[LAUNCH_LAUNCHER])
@@ -521,11 +522,11 @@ static enum status add_framework_options(struct launch *launch, struct launch_gi
 }
 
 /* Adds the degree of expert parallelism, or a remark on it if a dense model is predicted. */
-static void add_expert_ranks_option(struct launch *launch, struct launch_given given)
+static void add_expert_ranks_option(struct launch *launch, struct launch_known_facts given)
 {
     if (launch_count_or(launch, LAUNCH_EP, 1) <= 1)
         return;
-    if (given.as_dense)
+    if (given.takes_experts_as_dense)
         launch_remark_on_field(launch, REMARK_UNMODELLED, LAUNCH_EP,
                                "experts over ranks: a dense model is predicted");
     else
@@ -533,7 +534,7 @@ static void add_expert_ranks_option(struct launch *launch, struct launch_given g
 }
 
 /* Adds the options, and the remarks, that depend on the model, and those that all frameworks share. */
-static void add_shared_options(struct launch *launch, struct launch_given given)
+static void add_shared_options(struct launch *launch, struct launch_known_facts given)
 {
     struct arena arena = {0};
     struct transformer model;
@@ -548,12 +549,14 @@ static void add_shared_options(struct launch *launch, struct launch_given given)
     remark_experts_not_converted(launch, known ? &model : NULL);
     if (launch->table_file != NULL && launch->table_file->has_own_code)
         launch_add_option(launch, LAUNCH_FIELD_COUNT, "framework",
-                          launch->table_file->engine_of != NULL ? launch->table_file->engine_of
-                                                                : launch->table_file->format.name);
+                          launch->table_file->framework_of_engine_file != NULL
+                              ? launch->table_file->framework_of_engine_file
+                              : launch->table_file->format.name);
     drop_fused_loss(launch);
     enum launch_field adapter_field;
-    const char *less = launch_adapter_options(launch, known ? &model : NULL, &adapter_field);
-    add_at_most_option(launch, adapter_field, less);
+    const char *adapter_reason =
+        launch_adapter_options(launch, known ? &model : NULL, &adapter_field);
+    add_at_most_option(launch, adapter_field, adapter_reason);
     fill_byte_marks(launch, known ? (double)transformer_parameters(&model) : 0, given.gpu_bytes);
     arena_release(&arena);
     if (launch_has_field(launch, LAUNCH_PINNED) && !launch_is_on(launch, LAUNCH_PINNED) &&
@@ -580,7 +583,8 @@ static void add_gpus_option(struct launch *launch, int64_t gpus)
         launch_add_count_option(launch, counts[from], "gpus", gpus);
 }
 
-enum status launch_make_options(struct launch *launch, struct launch_given given, struct diag *diag)
+enum status launch_make_options(struct launch *launch, struct launch_known_facts given,
+                                struct diag *diag)
 {
     enum status status = launch_table_apply_unset(launch, diag);
     if (status != STATUS_OK)
@@ -595,7 +599,7 @@ enum status launch_make_options(struct launch *launch, struct launch_given given
     status = add_framework_options(launch, given, diag);
     if (status == STATUS_OK)
         add_expert_ranks_option(launch, given);
-    if (status == STATUS_OK && !given.as_dense)
+    if (status == STATUS_OK && !given.takes_experts_as_dense)
         status = add_experts_options(launch, diag);
     if (status != STATUS_OK)
         return status;

@@ -82,7 +82,7 @@ bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_v
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
 
 /* True if files of the framework were read, or of a table file whose family is this framework. */
-bool launch_has_family(const struct launch *launch, enum launch_framework framework);
+bool launch_is_of_family(const struct launch *launch, enum launch_framework framework);
 
 /* If the fields say that adapters or only some weights are trained, sets *field to the field that says so; otherwise to
  * LAUNCH_FIELD_COUNT. Adds the option "adapter" and, if frozen weights are in 8 or 4 bits, "frozen-weights", or a
@@ -101,7 +101,7 @@ enum status launch_add_model_option(struct launch *launch, struct transformer *m
 /* Adds the option "model" for field LAUNCH_MODEL, a path or the name of a model on the Hugging Face hub. Adds a remark
  * if the model's sizes are not known here and the user names no model either. Does nothing if the field is not set, or
  * if the launch has the option. */
-enum status launch_add_named_model(struct launch *launch, struct launch_given given);
+enum status launch_add_named_model(struct launch *launch, struct launch_known_facts given);
 
 /* Returns where the Hugging Face hub has a model of these sizes ("Qwen/Qwen3-8B"); NULL: none is known here, or the
  * model is a dense proxy. */
@@ -122,15 +122,15 @@ void launch_add_degree_options(struct launch *launch, struct launch_degrees degr
 void launch_remark_unread_config(struct launch *launch);
 
 /* Each of these functions adds the options that the fields of its framework mean. */
-enum status launch_torchtitan_options(struct launch *launch, struct launch_given given,
+enum status launch_torchtitan_options(struct launch *launch, struct launch_known_facts given,
                                       struct diag *diag);
-enum status launch_megatron_options(struct launch *launch, struct launch_given given,
+enum status launch_megatron_options(struct launch *launch, struct launch_known_facts given,
                                     struct diag *diag);
-enum status launch_deepspeed_options(struct launch *launch, struct launch_given given,
+enum status launch_deepspeed_options(struct launch *launch, struct launch_known_facts given,
                                      struct diag *diag);
-enum status launch_trainer_options(struct launch *launch, struct launch_given given,
+enum status launch_trainer_options(struct launch *launch, struct launch_known_facts given,
                                    struct diag *diag);
-enum status launch_foundry_options(struct launch *launch, struct launch_given given,
+enum status launch_foundry_options(struct launch *launch, struct launch_known_facts given,
                                    struct diag *diag);
 
 /* Fails if torchtitan has no flavor of a model. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool writes_row(const struct launch *launch, const struct launch_row *row)
+static bool is_row_written(const struct launch *launch, const struct launch_row *row)
 {
     return row->meaning == LAUNCH_SETS_FIELD && launch_has_field(launch, row->field);
 }
@@ -20,7 +20,7 @@ static void print_arguments(struct text *out, const struct launch *launch,
 {
     for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!writes_row(launch, row) ||
+        if (!is_row_written(launch, row) ||
             (row->kind == LAUNCH_SWITCH && !launch_is_on(launch, row->field)))
             continue;
         text_puts(out, row->setting_pattern);
@@ -52,7 +52,7 @@ static void print_toml(struct text *out, const struct launch *launch,
     const char *open = NULL; /* the name whose table is written */
     for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!writes_row(launch, row))
+        if (!is_row_written(launch, row))
             continue;
         size_t size = strcspn(row->setting_pattern, ".") + 1;
         if (open == NULL || strncmp(open, row->setting_pattern, size) != 0)
@@ -67,7 +67,7 @@ static void print_toml(struct text *out, const struct launch *launch,
 
 /* Returns how many leading parts two dotted names have in common: 1 for "a.b" and "a.c". The last part of either name
  * does not count. */
-static unsigned shared_parts(const char *a, const char *b)
+static unsigned count_shared_name_parts(const char *a, const char *b)
 {
     unsigned parts = 0;
     for (;; parts++) {
@@ -100,9 +100,9 @@ static void print_json(struct text *out, const struct launch *launch,
     json_begin_object(&json, NULL);
     for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!writes_row(launch, row))
+        if (!is_row_written(launch, row))
             continue;
-        unsigned shared = shared_parts(last, row->setting_pattern);
+        unsigned shared = count_shared_name_parts(last, row->setting_pattern);
         for (; depth > shared; depth--)
             json_end_object(&json);
         const char *name = row->setting_pattern;
@@ -166,7 +166,7 @@ static void add_settings_of_table_file(struct printed_settings *items, struct la
         const struct table_row *row = &file->row[i];
         const char *means = NULL;
         bool *once = NULL;
-        if (row->use != TABLE_SETS && row->use != TABLE_WRITTEN)
+        if (row->use != TABLE_USE_SETS && row->use != TABLE_USE_WRITTEN)
             continue;
         if (row->option == NULL && launch_has_field(l, row->field)) {
             means = field_value_text(l, launch_field_kind(row->field), row->field);
@@ -177,12 +177,12 @@ static void add_settings_of_table_file(struct printed_settings *items, struct la
                 means = l->table_option[k].value;
                 once = &done[k];
             }
-        if (means == NULL || (row->use == TABLE_SETS && *once))
+        if (means == NULL || (row->use == TABLE_USE_SETS && *once))
             continue;
         const char *value = launch_table_setting_value(row, means, &l->arena);
         if (value == NULL)
             continue;
-        if (row->use == TABLE_SETS)
+        if (row->use == TABLE_USE_SETS)
             *once = true;
         add_printed_setting(items, row->setting, value);
     }
@@ -195,7 +195,7 @@ static void add_settings_of_table(struct printed_settings *items, const struct l
     const struct launch_table *table = launch_table(framework);
     for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!writes_row(l, row) || items->is_done[row->field])
+        if (!is_row_written(l, row) || items->is_done[row->field])
             continue;
         items->is_done[row->field] = true;
         bool flag = row->setting_pattern[0] == '-' && row->kind == LAUNCH_SWITCH;
@@ -273,7 +273,7 @@ static enum status print_table_framework(struct text *out, struct launch *l, con
                        "the table file of %s is not among the data, in the folder launch", name);
     if (status == STATUS_OK) {
         add_settings_of_table_file(&items, l, file);
-        if (file->inherits_rows)
+        if (file->inherits_rows_of_family)
             add_settings_of_table(&items, l, file->family);
         print_yaml(out, &items);
     }

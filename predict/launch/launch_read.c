@@ -137,7 +137,7 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
     for (size_t i = first; i < end;) {
         const struct shell_word *word = &command->word[i++];
         struct loc at = {.name = name, .line = word->line};
-        const char *open = settings_open_part(word->text, &launch->arena);
+        const char *open = settings_find_open_part(word->text, &launch->arena);
         const char *equals = strchr(word->text, '=');
         size_t size = equals != NULL ? (size_t)(equals - word->text) : strlen(word->text);
         bool any = equals != NULL;
@@ -152,19 +152,19 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
         if (open != NULL)
             launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, "further arguments", at,
                                      "%.200s", open);
-        if (open == NULL && (launch_note_named_file(launch, word->text, at) ||
+        if (open == NULL && (launch_queue_named_file(launch, word->text, at) ||
                              (kind == SETTING_PROGRAM && !is_option(word->text) &&
                               launch_remark_missing_file(launch, word->text, at))))
             continue;
         if (open == NULL && !is_option(word->text) && kind == SETTING_PROGRAM)
             launch_add_remark_printf(launch, REMARK_UNKNOWN, word->text, at, "%s", "");
-        if (!is_option(word->text) || memchr(word->text, SETTING_OPEN, size) != NULL)
+        if (!is_option(word->text) || memchr(word->text, SETTING_OPEN_PART_BEGIN, size) != NULL)
             continue;
         text_append(&option, word->text, size);
         text_puts(&value, any ? equals + 1 : "");
         while (i < end && !any && !is_option(command->word[i].text) &&
                assigned_name_length(command->word[i].text) == 0 &&
-               (value.size == 0 || command->word[i].text[0] != SETTING_OPEN))
+               (value.size == 0 || command->word[i].text[0] != SETTING_OPEN_PART_BEGIN))
             text_printf(&value, "%s%s", value.size > 0 ? " " : "", command->word[i++].text);
         any = any || value.size > 0;
         if (kind == SETTING_LAUNCHER) /* launchers take both '-' and '_' */
@@ -176,7 +176,7 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
     text_release(&option);
 }
 
-/* True for torchtitan's run_train.sh, which takes some settings from variables (add_run_train()). */
+/* True for torchtitan's run_train.sh, which takes some settings from variables (add_run_train_settings()). */
 static bool is_run_train(const char *word)
 {
     return strcmp(word, "run_train.sh") == 0 || ends_with(word, "/run_train.sh");
@@ -184,8 +184,8 @@ static bool is_run_train(const char *word)
 
 /* Adds, as settings, the arguments that torchtitan's run_train.sh makes of variables: of NGPU (8 if it is not set),
  * CONFIG_FILE, MODULE and CONFIG. */
-static void add_run_train(struct settings *settings, const char *name,
-                          const struct shell_command *command)
+static void add_run_train_settings(struct settings *settings, const char *name,
+                                   const struct shell_command *command)
 {
     const struct {
         const char *name, *value;
@@ -221,8 +221,8 @@ static void add_subcommand(struct settings *settings, const char *name,
 /* Adds the scripts that a script's commands start (`bash train.sh`) to the files that are read after it. Returns one
  * that cannot be read, for a message; NULL if there is none. It is called for a script that itself starts no
  * training. */
-static const char *note_started_scripts(struct launch *launch, const char *name,
-                                        const struct shell_script *script)
+static const char *queue_started_scripts(struct launch *launch, const char *name,
+                                         const struct shell_script *script)
 {
     const char *missing = NULL;
     static const char *const shells[] = {"bash", "sh", "sbatch"};
@@ -234,8 +234,8 @@ static const char *note_started_scripts(struct launch *launch, const char *name,
         while (word > 0 && word < command->word_count && command->word[word].text[0] == '-')
             word++; /* bash -x, sbatch --nodes=2 */
         if (word < command->word_count && ends_with(command->word[word].text, ".sh") &&
-            !launch_note_named_script(launch, command->word[word].text,
-                                      (struct loc){.name = name, .line = command->line}))
+            !launch_queue_named_script(launch, command->word[word].text,
+                                       (struct loc){.name = name, .line = command->line}))
             missing = command->word[word].text;
     }
     return missing;
@@ -281,7 +281,7 @@ static size_t find_arguments(const struct shell_command *command)
 
 /* Gives the program's arguments the names that its files use: "--training.seq_len" becomes "training.seq_len", and
  * "--per-device-train-batch-size" becomes "per_device_train_batch_size". */
-static void rename_as_file(struct settings *settings)
+static void rename_arguments_as_in_files(struct settings *settings)
 {
     for (size_t i = 0; i < settings->setting_count; i++) {
         struct setting *setting = &settings->row[i];
@@ -309,7 +309,7 @@ static enum launch_framework framework_of_arguments(const struct launch_format *
     if (format->framework == LAUNCH_MEGATRON)
         return deepspeed ? LAUNCH_MEGATRON_DEEPSPEED : LAUNCH_MEGATRON;
     if (format->framework != LAUNCH_LAUNCHER)
-        rename_as_file(settings);
+        rename_arguments_as_in_files(settings);
     return format->framework;
 }
 
@@ -324,13 +324,14 @@ static void add_rank_variables(struct settings *settings, const char *name,
     static const char *const launchers[] = {"deepspeed", "accelerate", "llamafactory-cli",
                                             "axolotl"};
     static const char *const starters[] = {"swift", "megatron", "llamafactory-cli"};
-    bool each = false;
+    bool starts_rank_per_gpu = false;
     const struct setting *count = settings_find(settings, "--nproc_per_node");
     if (count != NULL && count->value != NULL)
-        each = strcmp(count->value, "gpu") == 0 || strcmp(count->value, "auto") == 0;
+        starts_rank_per_gpu = strcmp(count->value, "gpu") == 0 || strcmp(count->value, "auto") == 0;
     for (size_t i = 0; i < first; i++)
         for (size_t k = 0; k < ARRAY_LEN(launchers); k++)
-            each = each || strcmp(command->word[i].text, launchers[k]) == 0;
+            starts_rank_per_gpu =
+                starts_rank_per_gpu || strcmp(command->word[i].text, launchers[k]) == 0;
     struct loc at = {.name = name, .line = command->line};
     bool starts = false; /* the command starts as many ranks as NPROC_PER_NODE says */
     for (size_t k = 0; k < ARRAY_LEN(starters); k++)
@@ -340,7 +341,8 @@ static void add_rank_variables(struct settings *settings, const char *name,
             SETTING_LAUNCHER;
     if (starts && command->processes_per_node != NULL && command->node_count != NULL)
         settings_add(settings, "--nnodes", command->node_count, at)->kind = SETTING_LAUNCHER;
-    if (command->visible_devices != NULL && (each || strchr(command->visible_devices, ',') == NULL))
+    if (command->visible_devices != NULL &&
+        (starts_rank_per_gpu || strchr(command->visible_devices, ',') == NULL))
         settings_add(settings, "CUDA_VISIBLE_DEVICES", command->visible_devices, at)->kind =
             SETTING_LAUNCHER;
 }
@@ -349,7 +351,8 @@ static void add_rank_variables(struct settings *settings, const char *name,
  * do. */
 static bool is_only_arguments(const struct shell_command *command)
 {
-    return command->word_count > 0 && is_option(command->word[0].text) && !command->may_not_run;
+    return command->word_count > 0 && is_option(command->word[0].text) &&
+           !command->runs_conditionally;
 }
 
 static size_t count_options(const struct shell_command *command)
@@ -364,7 +367,7 @@ static size_t count_options(const struct shell_command *command)
 /* If the command is one of a training framework that does not train (it serves, evaluates or converts a model, for
  * example), returns the framework's command that trains; else returns NULL. Sources: the tables of commands in
  * swift/cli/main.py, swift/cli/_megatron/main.py, llamafactory/launcher.py, axolotl/cli/main.py and trl/cli.py. */
-static const char *training_instead(const struct shell_command *command)
+static const char *training_command_instead_of(const struct shell_command *command)
 {
     static const struct {
         const char *name, *trains;
@@ -388,12 +391,12 @@ static const char *training_instead(const struct shell_command *command)
 }
 
 /* Fails if the script has a command of a training framework that trains nothing. */
-static enum status refuse_other_work(const struct shell_script *script, const char *name,
-                                     struct diag *diag)
+static enum status refuse_commands_that_do_not_train(const struct shell_script *script,
+                                                     const char *name, struct diag *diag)
 {
     for (size_t i = 0; i < script->command_count; i++) {
         const struct shell_command *command = &script->command[i];
-        const char *instead = training_instead(command);
+        const char *instead = training_command_instead_of(command);
         if (instead != NULL)
             return diag_error(diag, (struct loc){.name = name, .line = command->line},
                               STATUS_BAD_INPUT,
@@ -405,10 +408,10 @@ static enum status refuse_other_work(const struct shell_script *script, const ch
 }
 
 /* True if a command may start a training: it starts any program with arguments, or one of the programs that formats
- * list, with or without arguments. A command that does other work (training_instead()) starts none. */
+ * list, with or without arguments. A command that does other work (training_command_instead_of()) starts none. */
 static bool is_launch_command(const struct launch *launch, const struct shell_command *command)
 {
-    if (training_instead(command) != NULL)
+    if (training_command_instead_of(command) != NULL)
         return false;
     size_t first = find_arguments(command);
     if (first > 0 && count_options(command) > 0)
@@ -457,7 +460,7 @@ static const struct launch_format *add_launch_command(struct launch *launch,
         add_arguments(launch, settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
     add_rank_variables(settings, name, launched, first);
     if (first > 0 && is_run_train(launched->word[first - 1].text))
-        add_run_train(settings, name, launched);
+        add_run_train_settings(settings, name, launched);
     add_subcommand(settings, name, launched, first);
     add_arguments(launch, settings, name, launched, first, launched->word_count, SETTING_PROGRAM);
     remark_other_commands(launch, name, script, launched);
@@ -469,7 +472,7 @@ static const struct launch_format *add_launch_command(struct launch *launch,
 static enum status find_started_scripts(struct launch *launch, const char *name,
                                         const struct shell_script *script, struct diag *diag)
 {
-    const char *missing = note_started_scripts(launch, name, script);
+    const char *missing = queue_started_scripts(launch, name, script);
     if (launch->named_file_count > 0)
         return STATUS_OK;
     return diag_error(
@@ -480,7 +483,7 @@ static enum status find_started_scripts(struct launch *launch, const char *name,
         missing != NULL ? ", is not here" : "");
 }
 
-static bool is_read(const struct launch_format *format)
+static bool is_format_read(const struct launch_format *format)
 {
     return format != NULL && format->framework != LAUNCH_FRAMEWORK_COUNT;
 }
@@ -496,14 +499,14 @@ static enum status set_fields_of_script(struct launch *launch, const char *name,
                                         const struct launch_format *format, struct diag *diag)
 {
     format = format == NULL ? launch_format_of(launch, settings)
-                            : launch_format_engine(launch, format, settings);
-    if (!is_read(format)) {
+                            : launch_format_of_engine(launch, format, settings);
+    if (!is_format_read(format)) {
         const struct launch_format *named = launch_format_of_named_files(launch);
         format = named != NULL ? named : format;
     }
-    if (!is_read(format) && launch->named_file_count > 0)
+    if (!is_format_read(format) && launch->named_file_count > 0)
         return launch_set_fields(launch, LAUNCH_LAUNCHER, settings, diag);
-    if (!is_read(format))
+    if (!is_format_read(format))
         return launch_format_refuse(
             format, (struct loc){.name = name, .line = launched == NULL ? 0 : launched->line},
             diag);
@@ -527,7 +530,7 @@ static enum status read_script(struct launch *launch, const char *name, const ch
     if (status == STATUS_OK) {
         launched = find_launch_command(launch, &script);
         if (launched == NULL)
-            status = refuse_other_work(&script, name, diag);
+            status = refuse_commands_that_do_not_train(&script, name, diag);
         else
             format = add_launch_command(launch, &settings, name, &script, launched);
     }
@@ -535,7 +538,7 @@ static enum status read_script(struct launch *launch, const char *name, const ch
         if (is_only_arguments(&script.command[i]))
             add_arguments(launch, &settings, name, &script.command[i], 0,
                           script.command[i].word_count, SETTING_PROGRAM);
-    launch_note_files_of_arguments(launch, &settings);
+    launch_queue_files_of_arguments(launch, &settings);
     if (status == STATUS_OK && settings.setting_count == 0 && format == NULL)
         status = find_started_scripts(launch, name, &script, diag);
     if (status == STATUS_OK)
@@ -651,13 +654,13 @@ enum status launch_read(struct launch *launch, const char *path, struct diag *di
                               : read_one_file(launch, path, diag);
     const struct launch_value *config = &launch->field_value[LAUNCH_DEEPSPEED_CONFIG];
     if (status == STATUS_OK && config->is_given && !launch->has_framework[LAUNCH_DEEPSPEED_JSON])
-        launch_note_named_file(launch, config->text, config->place);
+        launch_queue_named_file(launch, config->text, config->place);
     launch->is_reading_named_file = true;
     for (size_t i = before; i < launch->named_file_count && status == STATUS_OK; i++) {
         status = read_one_file(launch, launch->named_file[i], diag);
         if (status == STATUS_OK && config->is_given &&
             !launch->has_framework[LAUNCH_DEEPSPEED_JSON])
-            launch_note_named_file(launch, config->text, config->place);
+            launch_queue_named_file(launch, config->text, config->place);
     }
     launch->is_reading_named_file = false;
     launch->script_folder = NULL;

@@ -16,12 +16,12 @@ static bool matches_pattern(const char *pattern, const char *name)
 /* Returns the row for a setting in the table in C whose rows launch->table_file inherits, which is that of its family;
  * NULL: there is none. A table file of a further engine inherits what the framework's main table file does. Megatron's
  * table has arguments, so there the name gets its dashes. */
-static const struct launch_row *inherited_row(struct launch *launch, const char *name)
+static const struct launch_row *find_inherited_row(struct launch *launch, const char *name)
 {
     const struct launch_table_file *file = launch->table_file;
-    if (file->engine_of != NULL && launch->tables != NULL)
-        file = launch_tables_find(launch->tables, file->engine_of);
-    if (file == NULL || !file->inherits_rows)
+    if (file->framework_of_engine_file != NULL && launch->tables != NULL)
+        file = launch_tables_find(launch->tables, file->framework_of_engine_file);
+    if (file == NULL || !file->inherits_rows_of_family)
         return NULL;
     if (file->family != LAUNCH_MEGATRON)
         return launch_row_find(file->family, name);
@@ -107,9 +107,9 @@ static enum status apply_setting(struct launch *launch, enum launch_framework fr
     if (known || status != STATUS_OK)
         return status;
     const struct launch_row *row =
-        of_table ? inherited_row(launch, setting.name)
+        of_table ? find_inherited_row(launch, setting.name)
                  : launch_row_find(launcher ? LAUNCH_LAUNCHER : framework, setting.name);
-    const char *open = settings_open_part(setting.value, &launch->arena), *name = setting.name;
+    const char *open = settings_find_open_part(setting.value, &launch->arena), *name = setting.name;
     if (open != NULL && row != NULL && row->field == LAUNCH_MODEL &&
         settings_known_path_end(setting.value) != NULL) {
         setting.value = settings_known_path_end(setting.value);

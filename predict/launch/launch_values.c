@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* True if a value switches its setting off. */
-static bool switches_off(const char *value)
+static bool is_off_value(const char *value)
 {
     static const char *const offs[] = {"false", "no", "none", "null", "0", "0.0", "", "off"};
     for (size_t i = 0; value != NULL && i < ARRAY_LEN(offs); i++)
@@ -18,7 +18,7 @@ bool launch_is_predicted_value(const char *usual, const char *value)
 {
     size_t size = value == NULL ? 0 : strlen(value);
     if (usual == NULL)
-        return value != NULL && switches_off(value);
+        return value != NULL && is_off_value(value);
     for (const char *word = usual; word != NULL && size > 0; word = strchr(word, ' ')) {
         word += *word == ' ';
         if (c_equal_ignoring_case_n(word, value, size) && (word[size] == '\0' || word[size] == ' '))
@@ -37,7 +37,7 @@ static bool parse_switch(const char *value, int64_t *on)
         if (c_equal_ignoring_case(value, ons[i]))
             return true;
     *on = 0;
-    return switches_off(value);
+    return is_off_value(value);
 }
 
 bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_value *value)

@@ -187,13 +187,13 @@ const struct launch_table launch_megatron_table = {
 
 /* ---- fields of choices ---- */
 
-static bool is_sharded(const struct choices *c)
+static bool shards_weights(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
 }
 
 /* Returns how many copies of the weights there are, each sharded over a group of ranks; only HSDP has several. */
-static uint32_t shard_copies(const struct choices *c)
+static uint32_t sharded_copy_count(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_weight_sharing_ranks(c) / c->shard : 1;
 }
@@ -216,23 +216,23 @@ static void set_context_fields(struct launch *l, const struct choices *c)
  * on the host requires the precision-aware optimizer, which requires the distributed one. */
 static void set_weight_fields(struct launch *l, const struct choices *c)
 {
-    bool zero2 = c->weights == CHOICE_WEIGHTS_ZERO2;
+    bool is_zero2 = c->weights == CHOICE_WEIGHTS_ZERO2;
     bool host = c->optimizer == CHOICE_OPTIMIZER_HOST;
-    if (is_sharded(c) || zero2) {
+    if (shards_weights(c) || is_zero2) {
         launch_set_count(l, LAUNCH_FSDP, 1);
-        launch_set_text(l, LAUNCH_SHARDING, zero2 ? "optim_grads" : "optim_grads_params");
+        launch_set_text(l, LAUNCH_SHARDING, is_zero2 ? "optim_grads" : "optim_grads_params");
         launch_set_count(l, LAUNCH_NO_FUSION, 1);
         launch_set_text(l, LAUNCH_CHECKPOINT_FORMAT, "fsdp_dtensor");
     }
-    if (shard_copies(c) > 1) {
-        launch_set_count(l, LAUNCH_INSTANCES, shard_copies(c));
+    if (sharded_copy_count(c) > 1) {
+        launch_set_count(l, LAUNCH_INSTANCES, sharded_copy_count(c));
         launch_set_text(l, LAUNCH_OUTER_SHARDING, "no_shard");
     }
     if (c->weights != CHOICE_WEIGHTS_REPLICATED || host)
         launch_set_count(l, LAUNCH_SHARDED_OPTIMIZER, 1);
     if (expressible_weight_sharing_ranks(c) > 1 && !c->profile->reduces_after_backward)
         launch_set_count(l, LAUNCH_OVERLAP_GRADS, 1);
-    if (is_sharded(c) || c->param_gather == PARAM_GATHER_OVERLAP)
+    if (shards_weights(c) || c->param_gather == PARAM_GATHER_OVERLAP)
         launch_set_count(l, LAUNCH_OVERLAP_PARAMS, 1);
     if (c->gradients == GRADIENTS_16BIT && c->dtype == DTYPE_BF16)
         launch_set_count(l, LAUNCH_GRADS_16BIT, 1);
@@ -350,7 +350,7 @@ static enum status add_context_options(struct launch *l, struct launch_degrees *
     return STATUS_OK;
 }
 
-static enum status add_weight_options(struct launch *l, struct launch_given given,
+static enum status add_weight_options(struct launch *l, struct launch_known_facts given,
                                       const struct launch_degrees *d, struct diag *diag)
 {
     static const char *const names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
@@ -483,7 +483,7 @@ static const double MASK_LEAST = 1 << 28;
 /* Adds a remark on the attention mask that the data loader makes for each micro-batch unless LAUNCH_NO_MASK is on, if
  * it has at least MASK_LEAST bytes. It has one byte for each pair of tokens of a sequence, on the GPUs of the first and
  * the last stage (megatron/core/datasets/gpt_dataset.py, megatron/core/utils.py). */
-static void remark_mask(struct launch *l)
+static void remark_attention_mask_bytes(struct launch *l)
 {
     double seq = launch_number_or(l, LAUNCH_SEQ, 0);
     double bytes = launch_number_or(l, LAUNCH_MICRO_BATCH, 1) * seq * seq;
@@ -578,7 +578,8 @@ static void add_loss_option(struct launch *l, const struct launch_degrees *d)
                           te && fused ? "te" : "megatron");
 }
 
-enum status launch_megatron_options(struct launch *l, struct launch_given given, struct diag *diag)
+enum status launch_megatron_options(struct launch *l, struct launch_known_facts given,
+                                    struct diag *diag)
 {
     struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),
                                .pp = launch_count_or(l, LAUNCH_PP, 1)};
@@ -615,7 +616,7 @@ enum status launch_megatron_options(struct launch *l, struct launch_given given,
         status = add_stage_and_batch_options(l, diag);
     if (status != STATUS_OK)
         return status;
-    remark_mask(l);
+    remark_attention_mask_bytes(l);
     add_recompute_options(l);
     add_dtype_and_attention_options(l);
     add_loss_option(l, &d);

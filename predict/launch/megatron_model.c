@@ -77,8 +77,8 @@ void megatron_set_size_fields(struct launch *l, const struct choices *c)
 
 /* ---- the model of fields ---- */
 
-static enum status check_field_given(const struct launch *l, enum launch_field field,
-                                     const char *name, struct diag *diag)
+static enum status require_field(const struct launch *l, enum launch_field field, const char *name,
+                                 struct diag *diag)
 {
     if (launch_has_field(l, field))
         return STATUS_OK;
@@ -136,8 +136,8 @@ static enum status read_router(struct launch *l, struct transformer *m, struct d
 
 /* Reads the experts of the model. With --as-dense the model gets a dense feed-forward part instead, as wide as the
  * experts that a token passes are together. */
-static enum status read_experts(struct launch *l, struct launch_given given, struct transformer *m,
-                                struct diag *diag)
+static enum status read_experts(struct launch *l, struct launch_known_facts given,
+                                struct transformer *m, struct diag *diag)
 {
     int64_t experts = launch_count_or(l, LAUNCH_EXPERTS, 1);
     int64_t width = launch_count_or(l, LAUNCH_EXPERT_FFN, m->ffn);
@@ -147,7 +147,7 @@ static enum status read_experts(struct launch *l, struct launch_given given, str
     if (width > 1 << 24 || routed > 1 << 14 || routed < 1 || routed > experts)
         return launch_field_error(l, LAUNCH_EXPERTS, diag,
                                   "experts of this width or number are not read");
-    if (given.as_dense) {
+    if (given.takes_experts_as_dense) {
         m->ffn = routed * width + launch_count_or(l, LAUNCH_SHARED_FFN, 0);
         m->proxy_lacks = "experts";
         return STATUS_OK;
@@ -229,7 +229,8 @@ static enum status read_window(struct launch *l, struct transformer *m, struct d
     return STATUS_OK;
 }
 
-static void read_vocabulary(struct launch *l, struct launch_given given, struct transformer *m)
+static void read_vocabulary(struct launch *l, struct launch_known_facts given,
+                            struct transformer *m)
 {
     static const struct {
         const char *tokenizer;
@@ -259,14 +260,14 @@ static void read_biases(const struct launch *l, struct transformer *m)
 
 /* Returns Megatron's default width of the feed-forward part, which is also Megatron-DeepSpeed's: 4 times the hidden
  * size; for SwiGLU two thirds of that, rounded down to a multiple of 64. */
-static int64_t default_ffn(const struct launch *l, int64_t hidden)
+static int64_t default_ffn_width(const struct launch *l, int64_t hidden)
 {
     if (!launch_is_on(l, LAUNCH_SWIGLU))
         return 4 * hidden;
     return (int64_t)((double)(4 * hidden * 2) / 3) / 64 * 64;
 }
 
-enum status megatron_add_model_options(struct launch *l, struct launch_given given,
+enum status megatron_add_model_options(struct launch *l, struct launch_known_facts given,
                                        struct diag *diag)
 {
     struct transformer m = {0};
@@ -274,11 +275,11 @@ enum status megatron_add_model_options(struct launch *l, struct launch_given giv
         return STATUS_OK;
     if (!launch_has_field(l, LAUNCH_LAYERS) && !launch_has_field(l, LAUNCH_HIDDEN))
         return STATUS_OK; /* the model is given by an option */
-    enum status status = check_field_given(l, LAUNCH_LAYERS, "--num-layers", diag);
+    enum status status = require_field(l, LAUNCH_LAYERS, "--num-layers", diag);
     if (status == STATUS_OK)
-        status = check_field_given(l, LAUNCH_HIDDEN, "--hidden-size", diag);
+        status = require_field(l, LAUNCH_HIDDEN, "--hidden-size", diag);
     if (status == STATUS_OK)
-        status = check_field_given(l, LAUNCH_HEADS, "--num-attention-heads", diag);
+        status = require_field(l, LAUNCH_HEADS, "--num-attention-heads", diag);
     if (status != STATUS_OK)
         return status;
     status = launch_check_text_is_one_of(l, LAUNCH_NORM, "rmsnorm layernorm layernorm1p", diag);
@@ -295,7 +296,7 @@ enum status megatron_add_model_options(struct launch *l, struct launch_given giv
     if (m.heads < 1 || m.hidden < 1 || m.layers < 1)
         return launch_field_error(l, LAUNCH_HEADS, diag, "sizes of a model are at least 1");
     m.head_dim = launch_count_or(l, LAUNCH_HEAD_DIM, m.hidden / m.heads);
-    m.ffn = launch_count_or(l, LAUNCH_FFN, default_ffn(l, m.hidden));
+    m.ffn = launch_count_or(l, LAUNCH_FFN, default_ffn_width(l, m.hidden));
     m.activation = launch_is_on(l, LAUNCH_SWIGLU) ? ACTIVATION_SWIGLU : ACTIVATION_GELU;
     m.norm = launch_text_is(l, LAUNCH_NORM, "rmsnorm") ? NORM_RMSNORM : NORM_LAYERNORM;
     m.norm_eps = launch_number_or(l, LAUNCH_NORM_EPS, 1e-5);
@@ -325,7 +326,7 @@ void megatron_add_batch_options(struct launch *l)
                                 launch_count_or(l, LAUNCH_MICRO_BATCH, 1));
 }
 
-enum status megatron_check_degrees(const struct launch *l, struct launch_given given,
+enum status megatron_check_degrees(const struct launch *l, struct launch_known_facts given,
                                    const struct launch_degrees *d, struct diag *diag)
 {
     static const struct {

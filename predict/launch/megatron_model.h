@@ -13,14 +13,14 @@ void megatron_set_size_fields(struct launch *launch, const struct choices *choic
 
 /* Adds the option "model", if files give the layers or the hidden size of a model. Then they must also give the other
  * one of the two, and the heads; all else that no file gives has the defaults of Megatron-LM and Megatron-DeepSpeed. */
-enum status megatron_add_model_options(struct launch *launch, struct launch_given given,
+enum status megatron_add_model_options(struct launch *launch, struct launch_known_facts given,
                                        struct diag *diag);
 /* Adds the options seq, batch and micro-batch, as far as files give them; micro-batch only if it is above 1. The batch
  * counts each answer to a prompt (LAUNCH_ANSWERS) as a sequence. */
 void megatron_add_batch_options(struct launch *launch);
 /* Fails unless every degree and their product are from 1 to 2^20, and the product divides the number of GPUs, if that
  * is known. */
-enum status megatron_check_degrees(const struct launch *launch, struct launch_given given,
+enum status megatron_check_degrees(const struct launch *launch, struct launch_known_facts given,
                                    const struct launch_degrees *degrees, struct diag *diag);
 
 #endif

@@ -27,8 +27,8 @@ bool launch_remark_missing_file(struct launch *launch, const char *path, struct 
     return true;
 }
 
-/* Does what launch_note_named_file() does, for a path that may end in any way. */
-static bool note_named_file(struct launch *launch, const char *path, struct loc at)
+/* Does what launch_queue_named_file() does, for a path that may end in any way. */
+static bool queue_file(struct launch *launch, const char *path, struct loc at)
 {
     if (launch->script_folder == NULL)
         return false;
@@ -48,14 +48,14 @@ static bool note_named_file(struct launch *launch, const char *path, struct loc 
     return true;
 }
 
-bool launch_note_named_file(struct launch *launch, const char *path, struct loc at)
+bool launch_queue_named_file(struct launch *launch, const char *path, struct loc at)
 {
-    return path != NULL && is_settings_file(path) && note_named_file(launch, path, at);
+    return path != NULL && is_settings_file(path) && queue_file(launch, path, at);
 }
 
-bool launch_note_named_script(struct launch *launch, const char *path, struct loc at)
+bool launch_queue_named_script(struct launch *launch, const char *path, struct loc at)
 {
-    return note_named_file(launch, path, at);
+    return queue_file(launch, path, at);
 }
 
 /* True if the value of the argument with this name may be the path of a settings file. */
@@ -71,7 +71,7 @@ static bool argument_names_file(const char *name)
     return false;
 }
 
-void launch_note_files_of_arguments(struct launch *launch, struct settings *settings)
+void launch_queue_files_of_arguments(struct launch *launch, struct settings *settings)
 {
     size_t kept = 0;
     for (size_t i = 0; i < settings->setting_count; i++) {
@@ -79,7 +79,7 @@ void launch_note_files_of_arguments(struct launch *launch, struct settings *sett
         bool deepspeed = strcmp(setting->name, "--deepspeed") == 0 ||
                          strcmp(setting->name, "--deepspeed_config") == 0;
         bool named = argument_names_file(setting->name) &&
-                     launch_note_named_file(launch, setting->value, setting->place);
+                     launch_queue_named_file(launch, setting->value, setting->place);
         if (!named || deepspeed) /* arguments of DeepSpeed stay: they tell programs apart */
             settings->row[kept++] = *setting;
     }

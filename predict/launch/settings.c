@@ -56,15 +56,15 @@ bool settings_put_decimal(struct text *out, const char *digits, unsigned base)
     return any;
 }
 
-enum status settings_refuse_more(struct loc at, struct diag *diag)
+enum status settings_refuse_too_many(struct loc at, struct diag *diag)
 {
     return diag_error(diag, at, STATUS_BAD_INPUT, "a launch file has at most %d settings",
                       SETTINGS_MAX);
 }
 
-const char *settings_open_part(const char *value, struct arena *arena)
+const char *settings_find_open_part(const char *value, struct arena *arena)
 {
-    const char *open = value == NULL ? NULL : strchr(value, SETTING_OPEN);
+    const char *open = value == NULL ? NULL : strchr(value, SETTING_OPEN_PART_BEGIN);
     if (open == NULL)
         return NULL;
     open += strspn(open, "\001\002");
@@ -74,7 +74,7 @@ const char *settings_open_part(const char *value, struct arena *arena)
 const char *settings_known_path_end(const char *value)
 {
     const char *slash = value == NULL ? NULL : strrchr(value, '/');
-    const char *close = value == NULL ? NULL : strrchr(value, SETTING_CLOSE);
+    const char *close = value == NULL ? NULL : strrchr(value, SETTING_OPEN_PART_END);
     return slash != NULL && close != NULL && slash > close && slash[1] != '\0' ? slash + 1 : NULL;
 }
 
@@ -156,7 +156,7 @@ static enum status add_json_settings(struct json_flattening *w, struct json_node
         status = put_scalar(w, node, &value);
     struct loc at = {.name = w->root.document->name, .line = json_loc(node).line};
     if (status == STATUS_OK && w->settings->setting_count == SETTINGS_MAX)
-        status = settings_refuse_more(at, w->diag);
+        status = settings_refuse_too_many(at, w->diag);
     if (status == STATUS_OK && node.value != NULL)
         settings_add(w->settings, w->path.data, value.data, at)->is_list = json_is_array(node);
     text_release(&value);

@@ -6,7 +6,7 @@
  * setting.
  *
  * A value that is known only when the script runs is open: it holds the text of the unknown part ($1, `hostname`)
- * between two marks. settings_open_part() recognises such a value. */
+ * between two marks. settings_find_open_part() recognises such a value. */
 #ifndef PREDICT_LAUNCH_SETTINGS_H
 #define PREDICT_LAUNCH_SETTINGS_H
 
@@ -23,8 +23,8 @@ enum setting_kind {
 };
 
 /* The marks before and after a part of a value that only a run of the script knows. */
-#define SETTING_OPEN '\001'
-#define SETTING_CLOSE '\002'
+#define SETTING_OPEN_PART_BEGIN '\001'
+#define SETTING_OPEN_PART_END '\002'
 
 struct setting {
     const char *name;
@@ -60,11 +60,11 @@ const struct setting *settings_find(const struct settings *settings, const char 
 bool settings_put_decimal(struct text *out, const char *digits, unsigned base);
 
 /* Reports that a file has more than SETTINGS_MAX settings. */
-enum status settings_refuse_more(struct loc at, struct diag *diag);
+enum status settings_refuse_too_many(struct loc at, struct diag *diag);
 
 /* Returns the text of the first open part of a value ("$1"), without its marks, copied to the arena; NULL if there is
  * none. */
-const char *settings_open_part(const char *value, struct arena *arena);
+const char *settings_find_open_part(const char *value, struct arena *arena);
 
 /* Returns the last part of a path of which an earlier part is open: "Qwen3-8B" of "$HOME/x/Qwen3-8B". Returns NULL if
  * the last part is open, too, or empty, or if no part is open. */

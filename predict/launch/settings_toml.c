@@ -18,15 +18,15 @@ struct toml_reader {
     struct diag *diag;
 };
 
-static struct loc present_location(const struct toml_reader *t)
+static struct loc location_of_reader(const struct toml_reader *t)
 {
     return (struct loc){
         .name = t->name, .line = t->line, .column = (uint32_t)(t->next_char - t->line_start) + 1};
 }
 
-static enum status bad_toml(const struct toml_reader *t, const char *what)
+static enum status report_bad_toml(const struct toml_reader *t, const char *what)
 {
-    return diag_error(t->diag, present_location(t), STATUS_BAD_INPUT, "%s", what);
+    return diag_error(t->diag, location_of_reader(t), STATUS_BAD_INPUT, "%s", what);
 }
 
 static char peek_char(const struct toml_reader *t, size_t ahead)
@@ -75,7 +75,7 @@ static enum status read_line_end(struct toml_reader *t)
     if (t->next_char < t->end && *t->next_char == '\r')
         t->next_char++;
     if (t->next_char < t->end && *t->next_char != '\n')
-        return bad_toml(t, "the line should end here");
+        return report_bad_toml(t, "the line should end here");
     if (t->next_char < t->end)
         take_char(t);
     return STATUS_OK;
@@ -107,12 +107,12 @@ static enum status read_unicode_escape(struct toml_reader *t, int digits, struct
     uint32_t code = 0;
     for (int i = 0; i < digits; i++) {
         if (!c_is_hex(peek_char(t, 0)))
-            return bad_toml(t, "\\u takes 4 and \\U 8 hexadecimal digits");
+            return report_bad_toml(t, "\\u takes 4 and \\U 8 hexadecimal digits");
         char c = *t->next_char++;
         code = code << 4 | (uint32_t)(c_is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
     }
     if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-        return bad_toml(t, "this is no character");
+        return report_bad_toml(t, "this is no character");
     put_utf8(out, code);
     return STATUS_OK;
 }
@@ -136,7 +136,8 @@ static enum status read_escape(struct toml_reader *t, bool lines, struct text *o
             take_char(t);
         return STATUS_OK;
     }
-    return bad_toml(t, "unknown escape in a string; a literal string is written between ' and '");
+    return report_bad_toml(
+        t, "unknown escape in a string; a literal string is written between ' and '");
 }
 
 /* Reads the string that begins at the current position, of any of the four kinds. */
@@ -158,7 +159,7 @@ static enum status read_string(struct toml_reader *t, struct text *out)
             return STATUS_OK;
         }
         if (*t->next_char == '\0')
-            return bad_toml(t, "a string holds no NUL");
+            return report_bad_toml(t, "a string holds no NUL");
         if (!lines && *t->next_char == '\n')
             break;
         if (quote == '"' && *t->next_char == '\\') {
@@ -171,7 +172,7 @@ static enum status read_string(struct toml_reader *t, struct text *out)
         text_putc(out, *t->next_char);
         take_char(t);
     }
-    return bad_toml(t, "the string has no end");
+    return report_bad_toml(t, "the string has no end");
 }
 
 /* ---- keys ---- */
@@ -198,7 +199,7 @@ static enum status read_key(struct toml_reader *t)
                 text_putc(&t->path, *t->next_char++);
         }
         if (t->path.size == before)
-            return bad_toml(t, "a key is expected here: letters, digits, _ and -");
+            return report_bad_toml(t, "a key is expected here: letters, digits, _ and -");
         skip_blanks(t);
     } while (peek_char(t, 0) == '.' && t->next_char++ != NULL);
     return STATUS_OK;
@@ -243,8 +244,9 @@ static bool put_prefixed_number(struct text *out, const char *word)
                     : word[1] == 'o' ? 8
                     : word[1] == 'b' ? 2
                                      : 0;
-    bool apart = base > 0 && strstr(word, "__") == NULL && word[strlen(word) - 1] != '_';
-    return apart && settings_put_decimal(out, word + 2, base);
+    bool has_valid_separators =
+        base > 0 && strstr(word, "__") == NULL && word[strlen(word) - 1] != '_';
+    return has_valid_separators && settings_put_decimal(out, word + 2, base);
 }
 
 /* Reads a number or a word: true, 8192, 1_000, 3e-4, inf. */
@@ -258,24 +260,24 @@ static enum status read_number_or_word(struct toml_reader *t, struct text *out)
                                      *t->next_char == '.' || *t->next_char == ':'))
         text_putc(&text, *t->next_char++);
     const char *word = text.data;
-    bool is_word = strcmp(word, "true") == 0 || strcmp(word, "false") == 0;
-    if (is_word) {
+    bool is_boolean_word = strcmp(word, "true") == 0 || strcmp(word, "false") == 0;
+    if (is_boolean_word) {
         text_puts(out, word);
     } else if (is_decimal(word)) {
         for (word += *word == '+'; *word != '\0'; word++)
             if (*word != '_')
                 text_putc(out, *word);
     } else if (strlen(word) >= 8 && (word[4] == '-' || strchr(word, ':') != NULL)) {
-        status = bad_toml(&start, "dates and times are not read");
+        status = report_bad_toml(&start, "dates and times are not read");
     } else if (c_is_digit(word[*word == '+' || *word == '-'])) {
         if (!put_prefixed_number(out, word))
-            status =
-                bad_toml(&start, "this is no number of TOML: no 0 stands before other digits, and "
-                                 "a '_' stands between two digits, as in 8_192");
+            status = report_bad_toml(
+                &start, "this is no number of TOML: no 0 stands before other digits, and "
+                        "a '_' stands between two digits, as in 8_192");
     } else {
-        status =
-            bad_toml(&start, "a value is expected here: a string between quotes, a number, true, "
-                             "false, an array or a table");
+        status = report_bad_toml(
+            &start, "a value is expected here: a string between quotes, a number, true, "
+                    "false, an array or a table");
     }
     text_release(&text);
     return status;
@@ -305,7 +307,7 @@ static enum status read_array(struct toml_reader *t, struct text *out, bool nest
         if (peek_char(t, 0) == ',')
             t->next_char++;
         else if (peek_char(t, 0) != ']')
-            return bad_toml(t, "',' or ']' is expected in an array");
+            return report_bad_toml(t, "',' or ']' is expected in an array");
     }
     t->next_char++;
     if (nested)
@@ -319,14 +321,14 @@ static enum status read_value(struct toml_reader *t, struct text *out, bool nest
 {
     enum status status;
     if (++t->nesting_depth > DEPTH_MAX)
-        return bad_toml(t, "nested too deep");
+        return report_bad_toml(t, "nested too deep");
     if (peek_char(t, 0) == '"' || peek_char(t, 0) == '\'') {
         status = read_string(t, out);
     } else if (peek_char(t, 0) == '[') {
         status = read_array(t, out, nested);
     } else if (peek_char(t, 0) == '{') {
         if (nested)
-            return bad_toml(t, "tables in an array are not read");
+            return report_bad_toml(t, "tables in an array are not read");
         status = read_table(t);
     } else {
         status = read_number_or_word(t, out);
@@ -349,7 +351,7 @@ static enum status read_key_and_value(struct toml_reader *t)
     struct text value = {0};
     enum status status = read_key(t);
     if (status == STATUS_OK && peek_char(t, 0) != '=')
-        status = bad_toml(t, "'=' is expected after a key");
+        status = report_bad_toml(t, "'=' is expected after a key");
     if (status == STATUS_OK) {
         t->next_char++;
         skip_blanks(t);
@@ -357,7 +359,7 @@ static enum status read_key_and_value(struct toml_reader *t)
         bool table = peek_char(t, 0) == '{', list = peek_char(t, 0) == '[';
         status = read_value(t, &value, false);
         if (status == STATUS_OK && t->settings->setting_count == SETTINGS_MAX)
-            status = settings_refuse_more(at, t->diag);
+            status = settings_refuse_too_many(at, t->diag);
         if (status == STATUS_OK && !table && settings_find(t->settings, t->path.data) != NULL)
             status = diag_error(t->diag, at, STATUS_BAD_INPUT, "%s is given twice", t->path.data);
         if (status == STATUS_OK && !table)
@@ -379,7 +381,7 @@ static enum status read_table(struct toml_reader *t)
         if (peek_char(t, 0) == ',')
             t->next_char++;
         else if (peek_char(t, 0) != '}')
-            return bad_toml(t, "',' or '}' is expected in a table on one line");
+            return report_bad_toml(t, "',' or '}' is expected in a table on one line");
     }
     t->next_char++;
     return STATUS_OK;
@@ -388,12 +390,12 @@ static enum status read_table(struct toml_reader *t)
 static enum status read_header(struct toml_reader *t)
 {
     if (begins_with(t, "[["))
-        return bad_toml(t, "arrays of tables ([[name]]) are not read");
+        return report_bad_toml(t, "arrays of tables ([[name]]) are not read");
     t->next_char++;
     truncate_text(&t->path, 0);
     enum status status = read_key(t);
     if (status == STATUS_OK && peek_char(t, 0) != ']')
-        return bad_toml(t, "']' is expected after the name of a table");
+        return report_bad_toml(t, "']' is expected after the name of a table");
     if (status != STATUS_OK)
         return status;
     t->next_char++;

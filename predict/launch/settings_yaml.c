@@ -83,7 +83,7 @@ static enum status refuse_alias(const struct yaml_reader *y)
                       "aliases (*name) are not read: write the value out");
 }
 
-static enum status refuse_depth(const struct yaml_reader *y)
+static enum status refuse_deep_nesting(const struct yaml_reader *y)
 {
     return diag_error(y->diag, present_location(y), STATUS_BAD_INPUT,
                       "mappings and sequences are nested deeper than %d levels, the most that are "
@@ -101,7 +101,7 @@ static enum status skip_value(struct yaml_reader *y)
         if (type == YAML_MAPPING_START_EVENT || type == YAML_SEQUENCE_START_EVENT)
             open++;
         if (y->nesting_depth + open > DEPTH_MAX)
-            return refuse_depth(y);
+            return refuse_deep_nesting(y);
         if (type == YAML_MAPPING_END_EVENT || type == YAML_SEQUENCE_END_EVENT)
             open--;
         if (open == 0)
@@ -215,7 +215,7 @@ static enum status read_keys(struct yaml_reader *y, struct yaml_keys *keys)
 {
     size_t before = y->path.size;
     if (++y->nesting_depth > DEPTH_MAX)
-        return refuse_depth(y);
+        return refuse_deep_nesting(y);
     enum status status = next_event(y);
     while (status == STATUS_OK && y->event.type != YAML_MAPPING_END_EVENT) {
         if (y->event.type != YAML_SCALAR_EVENT)
@@ -226,7 +226,7 @@ static enum status read_keys(struct yaml_reader *y, struct yaml_keys *keys)
             return diag_error(y->diag, at, STATUS_BAD_INPUT,
                               "merge keys (<<) are not read: write the keys out");
         if (y->settings->setting_count == SETTINGS_MAX)
-            return settings_refuse_more(at, y->diag);
+            return settings_refuse_too_many(at, y->diag);
         text_printf(&y->path, "%s%s", before > 0 ? "." : "", scalar_text(y));
         add_key(y, keys, at);
         status = next_event(y);

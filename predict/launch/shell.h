@@ -8,8 +8,8 @@
  *
  * It does not run commands in $( ) and ` `, loops, case, tests of files, or `if` over any of these. A word that depends
  * on them is open: it holds the text of the unknown part between two marks (predict/launch/settings.h). Commands inside
- * a loop, a case or such an `if` are listed once, with may_not_run. A variable that the script does not set is open,
- * too, as are its positional arguments $1, ...; "$@" is empty. */
+ * a loop, a case or such an `if` are listed once, with runs_conditionally. A variable that the script does not set is
+ * open, too, as are its positional arguments $1, ...; "$@" is empty. */
 #ifndef PREDICT_LAUNCH_SHELL_H
 #define PREDICT_LAUNCH_SHELL_H
 
@@ -32,8 +32,8 @@ struct shell_command {
     const char *processes_per_node, *node_count; /* NPROC_PER_NODE and NNODES */
     /* CONFIG_FILE, MODULE, CONFIG and NGPU, which torchtitan's run_train.sh reads */
     const char *config_file, *module, *recipe, *gpu_count;
-    uint32_t line;    /* the line of the script on which it begins */
-    bool may_not_run; /* whether it runs depends on something open */
+    uint32_t line;           /* the line of the script on which it begins */
+    bool runs_conditionally; /* whether it runs depends on something open */
 };
 
 struct shell_document {

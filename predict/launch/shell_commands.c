@@ -21,7 +21,7 @@ void shell_release(struct shell_script *script)
 
 /* Returns an open part (predict/launch/settings.h) for a value that depends on whether the condition on line
  * s->open_line holds. */
-static const char *open_mark(const struct shell_reader *s)
+static const char *open_part_of_condition(const struct shell_reader *s)
 {
     return arena_printf(&s->shell->script->arena, "\001the condition on line %u\002", s->open_line);
 }
@@ -54,7 +54,8 @@ static enum status assign_array(struct shell_reader *s, const char *name, size_t
         uint32_t lines = 0;
         const char *begin = s->next_char, *end = shell_word_end(begin, s->end, &lines);
         if (end == NULL || end == begin) {
-            status = shell_fault(s, "this array cannot be read: a quote or a bracket has no end");
+            status =
+                shell_report_fault(s, "this array cannot be read: a quote or a bracket has no end");
             break;
         }
         status = shell_expand(shell, &words, begin, end, s->line);
@@ -62,15 +63,16 @@ static enum status assign_array(struct shell_reader *s, const char *name, size_t
         s->next_char = end;
     }
     if (status == STATUS_OK && s->next_char >= s->end)
-        status = shell_fault(s, "an array has no end: ')' is missing");
+        status = shell_report_fault(s, "an array has no end: ')' is missing");
     s->next_char += s->next_char < s->end;
-    if (status == STATUS_OK && s->present_commands_run != ANSWER_NO) {
+    if (status == STATUS_OK && s->do_present_commands_run != ANSWER_NO) {
         struct shell_variable *variable = shell_find_or_add_variable(shell, name, size);
-        if (!append && s->present_commands_run == ANSWER_YES)
+        if (!append && s->do_present_commands_run == ANSWER_YES)
             variable->value.word_count = 0;
-        if (s->present_commands_run == ANSWER_OPEN)
-            shell_add_word(shell, &variable->value, open_mark(s), strlen(open_mark(s)), s->line);
-        for (size_t i = 0; i < words.word_count && s->present_commands_run == ANSWER_YES; i++)
+        if (s->do_present_commands_run == ANSWER_OPEN)
+            shell_add_word(shell, &variable->value, open_part_of_condition(s),
+                           strlen(open_part_of_condition(s)), s->line);
+        for (size_t i = 0; i < words.word_count && s->do_present_commands_run == ANSWER_YES; i++)
             shell_add_word(shell, &variable->value, words.word[i].text, strlen(words.word[i].text),
                            words.word[i].line);
         variable->is_array = true;
@@ -90,13 +92,14 @@ static enum status assign_variable(struct shell_reader *s, const char *name, siz
     const char *before = old != NULL && old->value.word_count > 0 ? old->value.word[0].text : "";
     text_puts(&value, append ? before : "");
     enum status status = shell_expand_text(s->shell, &value, text, end, line, false);
-    if (status == STATUS_OK && s->present_commands_run == ANSWER_OPEN &&
+    if (status == STATUS_OK && s->do_present_commands_run == ANSWER_OPEN &&
         strcmp(value.data, before) != 0) {
         bool grows = before[0] != '\0' && strstr(value.data, before) != NULL;
         value.size = 0;
-        text_printf(&value, "%s%s%s", grows ? before : "", grows ? " " : "", open_mark(s));
+        text_printf(&value, "%s%s%s", grows ? before : "", grows ? " " : "",
+                    open_part_of_condition(s));
     }
-    if (status == STATUS_OK && s->present_commands_run != ANSWER_NO)
+    if (status == STATUS_OK && s->do_present_commands_run != ANSWER_NO)
         shell_set_variable(s->shell, name, size, value.data, line);
     text_release(&value);
     return status;
@@ -107,41 +110,41 @@ static enum status assign_variable(struct shell_reader *s, const char *name, siz
 static enum status push_frame(struct shell_reader *s, enum shell_frame_kind kind)
 {
     if (s->frame_count == SHELL_DEPTH_MAX)
-        return shell_fault(s, "if, loops and case are nested too deep to be read");
-    s->frame[s->frame_count++] =
-        (struct shell_frame){.kind = kind, .outer_runs = s->present_commands_run, .line = s->line};
+        return shell_report_fault(s, "if, loops and case are nested too deep to be read");
+    s->frame[s->frame_count++] = (struct shell_frame){
+        .kind = kind, .does_outer_block_run = s->do_present_commands_run, .line = s->line};
     return STATUS_OK;
 }
 
 /* Marks the commands that follow, in a branch or a loop, as open: something unknown decides whether they run. If the
  * block around them does not run, they do not run either. */
-static void mark_commands_as_unsure(struct shell_reader *s, const struct shell_frame *frame)
+static void mark_commands_as_conditional(struct shell_reader *s, const struct shell_frame *frame)
 {
-    s->present_commands_run = frame->outer_runs == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
-    if (frame->outer_runs == ANSWER_YES)
+    s->do_present_commands_run = frame->does_outer_block_run == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
+    if (frame->does_outer_block_run == ANSWER_YES)
         s->open_line = frame->line;
 }
 
-static void enter_then(struct shell_reader *s, struct shell_frame *frame)
+static void enter_then_branch(struct shell_reader *s, struct shell_frame *frame)
 {
-    enum shell_answer holds = s->last_succeeds;
-    s->present_commands_run = ANSWER_NO;
-    if (frame->outer_runs == ANSWER_NO || frame->has_branch_taken)
+    enum shell_answer holds = s->does_last_command_succeed;
+    s->do_present_commands_run = ANSWER_NO;
+    if (frame->does_outer_block_run == ANSWER_NO || frame->has_branch_taken)
         return;
     if (holds == ANSWER_YES) {
         frame->has_branch_taken = true;
-        s->present_commands_run = frame->outer_runs;
+        s->do_present_commands_run = frame->does_outer_block_run;
     }
-    if (holds == ANSWER_OPEN || (holds == ANSWER_YES && frame->may_have_run_branch))
-        mark_commands_as_unsure(s, frame);
-    frame->may_have_run_branch = frame->may_have_run_branch || holds == ANSWER_OPEN;
+    if (holds == ANSWER_OPEN || (holds == ANSWER_YES && frame->has_branch_maybe_taken))
+        mark_commands_as_conditional(s, frame);
+    frame->has_branch_maybe_taken = frame->has_branch_maybe_taken || holds == ANSWER_OPEN;
 }
 
-static void enter_else(struct shell_reader *s, const struct shell_frame *frame)
+static void enter_else_branch(struct shell_reader *s, const struct shell_frame *frame)
 {
-    s->present_commands_run = frame->has_branch_taken ? ANSWER_NO : frame->outer_runs;
-    if (!frame->has_branch_taken && frame->may_have_run_branch)
-        mark_commands_as_unsure(s, frame);
+    s->do_present_commands_run = frame->has_branch_taken ? ANSWER_NO : frame->does_outer_block_run;
+    if (!frame->has_branch_taken && frame->has_branch_maybe_taken)
+        mark_commands_as_conditional(s, frame);
 }
 
 /* Skips to the end of the line or to a ';': past the list of a `for`, or the name of a function. */
@@ -156,7 +159,7 @@ static void skip_command(struct shell_reader *s)
 }
 
 /* Moves past the `in` of a case, or to the end of the line if there is none. */
-static void skip_to_in(struct shell_reader *s)
+static void skip_to_in_keyword(struct shell_reader *s)
 {
     uint32_t lines = 0;
     while (s->next_char < s->end && *s->next_char != '\n') {
@@ -188,22 +191,22 @@ static enum status take_keyword(struct shell_reader *s, const char *end, bool *t
         skip_command(s);
     } else if (shell_is_word(word, size, "case")) {
         status = push_frame(s, FRAME_CASE);
-        skip_to_in(s);
+        skip_to_in_keyword(s);
         if (status == STATUS_OK)
-            mark_commands_as_unsure(s, &s->frame[s->frame_count - 1]);
+            mark_commands_as_conditional(s, &s->frame[s->frame_count - 1]);
     } else if (shell_is_word(word, size, "then") && frame != NULL && frame->kind == FRAME_IF) {
-        enter_then(s, frame);
+        enter_then_branch(s, frame);
     } else if (shell_is_word(word, size, "elif") && frame != NULL && frame->kind == FRAME_IF) {
-        s->present_commands_run = frame->outer_runs;
+        s->do_present_commands_run = frame->does_outer_block_run;
     } else if (shell_is_word(word, size, "else") && frame != NULL && frame->kind == FRAME_IF) {
-        enter_else(s, frame);
+        enter_else_branch(s, frame);
     } else if (shell_is_word(word, size, "do") && frame != NULL && frame->kind == FRAME_LOOP) {
-        mark_commands_as_unsure(s, frame);
+        mark_commands_as_conditional(s, frame);
     } else if ((shell_is_word(word, size, "fi") || shell_is_word(word, size, "done") ||
                 shell_is_word(word, size, "esac")) &&
                frame != NULL) {
-        s->present_commands_run = frame->outer_runs;
-        s->last_succeeds = ANSWER_YES;
+        s->do_present_commands_run = frame->does_outer_block_run;
+        s->does_last_command_succeed = ANSWER_YES;
         s->frame_count--;
     } else if (shell_is_word(word, size, "function")) {
         skip_command(s);
@@ -231,8 +234,8 @@ static enum status run_nested_script(struct shell_reader *s, const struct shell_
 {
     struct text text = {0};
     struct shell_reader inner = {.shell = s->shell,
-                                 .present_commands_run = s->present_commands_run,
-                                 .last_succeeds = ANSWER_YES,
+                                 .do_present_commands_run = s->do_present_commands_run,
+                                 .does_last_command_succeed = ANSWER_YES,
                                  .open_line = s->open_line,
                                  .line = words->word[first].line};
     for (size_t i = first; i < words->word_count && (joined || i == first); i++)
@@ -241,7 +244,7 @@ static enum status run_nested_script(struct shell_reader *s, const struct shell_
     inner.end = text.data + text.size;
     enum status status = STATUS_OK;
     if (++s->shell->nesting_depth > SHELL_DEPTH_MAX)
-        status = shell_fault(s, "scripts within scripts are nested too deep to be read");
+        status = shell_report_fault(s, "scripts within scripts are nested too deep to be read");
     else
         status = run_script(&inner);
     s->shell->nesting_depth--;
@@ -264,10 +267,10 @@ static const char *variable_text(const struct shell_reader *s, const char *name)
 
 /* Adds a command to the script's list, which takes over the words and leaves *words empty. If the command runs a script
  * in its words (eval, bash -c), runs that script instead. Does nothing for a command that does not run. */
-static enum status keep_or_run_command(struct shell_reader *s, struct shell_words *words)
+static enum status add_or_run_command(struct shell_reader *s, struct shell_words *words)
 {
     struct shell_script *script = s->shell->script;
-    if (words->word_count == 0 || s->present_commands_run == ANSWER_NO)
+    if (words->word_count == 0 || s->do_present_commands_run == ANSWER_NO)
         return STATUS_OK;
     if (path_ends_in(words->word[0].text, "eval") && words->word_count > 1)
         return run_nested_script(s, words, 1, true);
@@ -290,7 +293,7 @@ static enum status keep_or_run_command(struct shell_reader *s, struct shell_word
         .recipe = variable_text(s, "CONFIG"),
         .gpu_count = variable_text(s, "NGPU"),
         .line = words->word[0].line,
-        .may_not_run = s->present_commands_run == ANSWER_OPEN,
+        .runs_conditionally = s->do_present_commands_run == ANSWER_OPEN,
     };
     *words = (struct shell_words){0}; /* the script owns them now */
     return STATUS_OK;
@@ -326,9 +329,10 @@ static enum status read_word(struct shell_reader *s, struct shell_words *words)
     size_t size;
     bool append;
     if (end == NULL)
-        return shell_fault(s, "a quote or a bracket has no end in the word that begins here");
+        return shell_report_fault(s,
+                                  "a quote or a bracket has no end in the word that begins here");
     s->next_char = end;
-    s->shell->surely_runs = s->present_commands_run == ANSWER_YES;
+    s->shell->does_command_surely_run = s->do_present_commands_run == ANSWER_YES;
     bool sets = (words->word_count == 0 || is_declaration(words)) &&
                 is_assignment(word, end, &size, &append, &begin);
     if (sets && begin == end && end < s->end && *end == '(') {
@@ -342,13 +346,13 @@ static enum status read_word(struct shell_reader *s, struct shell_words *words)
 }
 
 /* Returns whether the present command runs. If it stands after && or ||, that depends on the command before, too. */
-static enum shell_answer runs_after_operator(const struct shell_reader *s)
+static enum shell_answer does_command_run(const struct shell_reader *s)
 {
-    enum shell_answer runs = s->present_commands_run;
-    if (s->join_operator == '&' && s->last_succeeds < runs)
-        return s->last_succeeds;
-    if (s->join_operator == '|' && shell_not(s->last_succeeds) < runs)
-        return shell_not(s->last_succeeds);
+    enum shell_answer runs = s->do_present_commands_run;
+    if (s->join_operator == '&' && s->does_last_command_succeed < runs)
+        return s->does_last_command_succeed;
+    if (s->join_operator == '|' && shell_negate_answer(s->does_last_command_succeed) < runs)
+        return shell_negate_answer(s->does_last_command_succeed);
     return runs;
 }
 
@@ -356,14 +360,14 @@ static enum shell_answer runs_after_operator(const struct shell_reader *s)
 static enum status read_command(struct shell_reader *s)
 {
     struct shell_words words = {0};
-    enum shell_answer runs = s->present_commands_run, before = s->last_succeeds;
+    enum shell_answer runs = s->do_present_commands_run, before = s->does_last_command_succeed;
     char joined = s->join_operator;
     enum status status = STATUS_OK;
     bool bracket = false;
     unsigned documents = s->here_document_count;
     s->output_file = NULL;
-    s->present_commands_run = runs_after_operator(s);
-    if (s->present_commands_run == ANSWER_OPEN && runs == ANSWER_YES)
+    s->do_present_commands_run = does_command_run(s);
+    if (s->do_present_commands_run == ANSWER_OPEN && runs == ANSWER_YES)
         s->open_line = s->line;
     while (status == STATUS_OK && s->next_char < s->end) {
         char c = *s->next_char;
@@ -393,14 +397,14 @@ static enum status read_command(struct shell_reader *s)
         } else if (strchr("\n;&|()", c) != NULL && c != '\0') {
             break;
         } else if (c == '\0') {
-            status = shell_fault(s, "a NUL byte: this is no script");
+            status = shell_report_fault(s, "a NUL byte: this is no script");
         } else {
             status = read_word(s, &words);
             bracket = words.word_count > 0 && strcmp(words.word[0].text, "[[") == 0 &&
                       strcmp(words.word[words.word_count - 1].text, "]]") != 0;
         }
         if (words.word_count > SHELL_WORDS_MAX)
-            status = shell_fault(s, "a command has too many words to be read");
+            status = shell_report_fault(s, "a command has too many words to be read");
     }
     for (; documents < s->here_document_count; documents++) {
         s->here_document[documents].output_file = s->output_file;
@@ -408,16 +412,16 @@ static enum status read_command(struct shell_reader *s)
             s->here_document[documents].variable = words.word[words.word_count - 1].text;
     }
     if (status == STATUS_OK) {
-        enum shell_answer end = shell_command_answer(&words);
-        end = s->is_inverted ? shell_not(end) : end;
-        s->last_succeeds = joined == '&'   ? (end < before ? end : before)
-                           : joined == '|' ? (end > before ? end : before)
-                                           : end;
-        status = keep_or_run_command(s, &words);
+        enum shell_answer end = shell_answer_of_command(&words);
+        end = s->is_inverted ? shell_negate_answer(end) : end;
+        s->does_last_command_succeed = joined == '&'   ? (end < before ? end : before)
+                                       : joined == '|' ? (end > before ? end : before)
+                                                       : end;
+        status = add_or_run_command(s, &words);
     }
     s->is_inverted = false;
     s->join_operator = '\0';
-    s->present_commands_run = runs;
+    s->do_present_commands_run = runs;
     free(words.word);
     return status;
 }
@@ -478,7 +482,7 @@ static void skip_arithmetic(struct shell_reader *s)
         s->next_char++;
     while (s->next_char < s->end && *s->next_char == ')')
         s->next_char++;
-    s->last_succeeds = ANSWER_OPEN;
+    s->does_last_command_succeed = ANSWER_OPEN;
     s->join_operator = '\0';
 }
 
@@ -523,8 +527,8 @@ enum status shell_read(struct shell_script *script, const char *name, const char
                              .next_char = text,
                              .end = text + size,
                              .line = 1,
-                             .present_commands_run = ANSWER_YES,
-                             .last_succeeds = ANSWER_YES};
+                             .do_present_commands_run = ANSWER_YES,
+                             .does_last_command_succeed = ANSWER_YES};
     enum status status = run_script(&s);
     if (status == STATUS_OK && s.frame_count > 0)
         status =

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum shell_answer shell_not(enum shell_answer answer)
+enum shell_answer shell_negate_answer(enum shell_answer answer)
 {
     return (enum shell_answer)(ANSWER_YES - answer);
 }
@@ -15,7 +15,7 @@ static enum shell_answer answer_of_bool(bool holds)
 
 static bool has_open_part(const char *text)
 {
-    return strchr(text, SETTING_OPEN) != NULL;
+    return strchr(text, SETTING_OPEN_PART_BEGIN) != NULL;
 }
 
 static enum shell_answer compare_texts(const char *left, const char *sign, const char *right)
@@ -43,7 +43,7 @@ static enum shell_answer compare_texts(const char *left, const char *sign, const
 static enum shell_answer evaluate_one_test(const struct shell_word *word, size_t count)
 {
     if (count > 0 && strcmp(word[0].text, "!") == 0)
-        return shell_not(evaluate_one_test(word + 1, count - 1));
+        return shell_negate_answer(evaluate_one_test(word + 1, count - 1));
     if (count == 1)
         return has_open_part(word[0].text) ? ANSWER_OPEN : answer_of_bool(word[0].text[0] != '\0');
     if (count == 2 && !has_open_part(word[1].text) && strcmp(word[0].text, "-z") == 0)
@@ -107,7 +107,7 @@ static enum shell_answer evaluate_primary(struct shell_condition *c)
         c->next_word = one_test_end(c);
         answer = evaluate_one_test(begin, (size_t)(c->next_word - begin));
     }
-    return is_inverted ? shell_not(answer) : answer;
+    return is_inverted ? shell_negate_answer(answer) : answer;
 }
 
 static enum shell_answer evaluate_and(struct shell_condition *c)
@@ -141,7 +141,7 @@ static enum shell_answer evaluate_condition(const struct shell_word *word, size_
     return c.is_not_grammar || c.next_word < c.end ? ANSWER_OPEN : answer;
 }
 
-enum shell_answer shell_command_answer(const struct shell_words *words)
+enum shell_answer shell_answer_of_command(const struct shell_words *words)
 {
     const char *name = words->word_count > 0 ? words->word[0].text : "";
     size_t count = words->word_count;

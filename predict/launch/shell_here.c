@@ -31,9 +31,9 @@ enum status shell_read_documents(struct shell_reader *s)
         const struct text *text = here->is_quoted ? &body : &filled;
         struct shell_script *script = s->shell->script;
         if (status == STATUS_OK && here->variable != NULL &&
-            s->present_commands_run == ANSWER_YES) {
+            s->do_present_commands_run == ANSWER_YES) {
             shell_set_variable(s->shell, here->variable, strlen(here->variable), text->data, first);
-        } else if (status == STATUS_OK && s->present_commands_run != ANSWER_NO) {
+        } else if (status == STATUS_OK && s->do_present_commands_run != ANSWER_NO) {
             script->document = heap_grow(script->document, &script->document_capacity,
                                          script->document_count + 1, sizeof *script->document);
             script->document[script->document_count++] =
@@ -49,13 +49,13 @@ enum status shell_read_documents(struct shell_reader *s)
 }
 
 /* Sets s->output_file to the file that a word after ">" or ">>" names; NULL if only a run knows its name. */
-static enum status note_output_file(struct shell_reader *s, const char *word, const char *end)
+static enum status set_output_file(struct shell_reader *s, const char *word, const char *end)
 {
     struct text file = {0};
     text_puts(&file, "");
     enum status status = shell_expand_text(s->shell, &file, word, end, s->line, false);
     if (status == STATUS_OK)
-        s->output_file = strchr(file.data, SETTING_OPEN) != NULL
+        s->output_file = strchr(file.data, SETTING_OPEN_PART_BEGIN) != NULL
                              ? NULL
                              : arena_text(&s->shell->script->arena, file.data, file.size);
     text_release(&file);
@@ -85,11 +85,11 @@ enum status shell_read_redirection(struct shell_reader *s)
         s->next_char++;
     const char *word = s->next_char, *end = shell_word_end(word, s->end, &lines);
     if (end == NULL)
-        return shell_fault(s, "a quote has no end");
+        return shell_report_fault(s, "a quote has no end");
     s->next_char = end;
     s->line += lines;
     if (output && end > word)
-        return note_output_file(s, word, end);
+        return set_output_file(s, word, end);
     if (!here || end == word || s->here_document_count == ARRAY_LEN(s->here_document))
         return STATUS_OK;
     struct text mark = {0};

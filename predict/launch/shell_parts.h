@@ -27,8 +27,9 @@ struct shell_state {
     struct shell_variable *variable; /* heap */
     size_t variable_count, capacity;
     unsigned nesting_depth; /* the number of expansions and scripts that contain the present text */
-    size_t expanded_bytes;  /* bytes of all words so far */
-    bool surely_runs;       /* the command that is read surely runs: ${A:=word} in it sets A */
+    size_t expanded_words_bytes; /* bytes of all words so far */
+    /* the command that is read surely runs: ${A:=word} in it sets A */
+    bool does_command_surely_run;
     struct diag *diag;
 };
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum status shell_fault(const struct shell_reader *s, const char *what)
+enum status shell_report_fault(const struct shell_reader *s, const char *what)
 {
     return diag_error(s->shell->diag, (struct loc){.name = s->shell->name, .line = s->line},
                       STATUS_BAD_INPUT, "%s", what);

@@ -14,10 +14,10 @@ enum shell_frame_kind { FRAME_IF, FRAME_LOOP, FRAME_CASE };
 /* An if, loop or case that is being read. */
 struct shell_frame {
     enum shell_frame_kind kind;
-    enum shell_answer outer_runs; /* whether the block around it runs */
-    uint32_t line;                /* where it begins */
-    bool has_branch_taken;        /* one of its branches surely runs, so that later ones do not */
-    bool may_have_run_branch;     /* one of its earlier branches may run */
+    enum shell_answer does_outer_block_run; /* whether the block around it runs */
+    uint32_t line;                          /* where it begins */
+    bool has_branch_taken;       /* one of its branches surely runs, so that later ones do not */
+    bool has_branch_maybe_taken; /* one of its earlier branches may run */
 };
 
 struct shell_here_document {
@@ -31,13 +31,13 @@ struct shell_here_document {
 
 struct shell_reader {
     struct shell_state *shell;
-    const char *next_char, *end;            /* the text that is left */
-    uint32_t line;                          /* the line of next_char */
-    enum shell_answer present_commands_run; /* whether the commands at this point run */
-    enum shell_answer last_succeeds;        /* whether the last command succeeds */
+    const char *next_char, *end;                 /* the text that is left */
+    uint32_t line;                               /* the line of next_char */
+    enum shell_answer do_present_commands_run;   /* whether the commands at this point run */
+    enum shell_answer does_last_command_succeed; /* whether the last command succeeds */
     char join_operator; /* '&' or '|' if && or || stands before the present command, else '\0' */
     bool is_inverted;   /* a '!' stands before the present command */
-    uint32_t open_line; /* the line of the condition that makes present_commands_run open */
+    uint32_t open_line; /* the line of the condition that makes do_present_commands_run open */
     struct shell_frame frame[SHELL_DEPTH_MAX]; /* outermost first */
     unsigned frame_count;
     /* here-documents that the present line announces; they begin on the next line */
@@ -48,17 +48,17 @@ struct shell_reader {
 };
 
 /* Reports that the script cannot be read at the present line. what: the reason, which is the whole message. */
-enum status shell_fault(const struct shell_reader *s, const char *what);
+enum status shell_report_fault(const struct shell_reader *s, const char *what);
 
 /* True if text[0..size) is `word`. */
 bool shell_is_word(const char *text, size_t size, const char *word);
 
 /* Returns the opposite of an answer; that of ANSWER_OPEN is ANSWER_OPEN. */
-enum shell_answer shell_not(enum shell_answer answer);
+enum shell_answer shell_negate_answer(enum shell_answer answer);
 
 /* Returns whether a command succeeds. A test succeeds if it holds, `false` never does, and any other command counts as
  * successful. For a command whose name is open it is ANSWER_OPEN. */
-enum shell_answer shell_command_answer(const struct shell_words *words);
+enum shell_answer shell_answer_of_command(const struct shell_words *words);
 
 /* Reads a redirection that begins at s->next_char: "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1". A here-document is
  * noted in s->here_document. The file that standard output goes to is noted in s->output_file; NULL: only a run knows its

@@ -14,7 +14,7 @@ void shell_add_word(struct shell_state *shell, struct shell_words *words, const 
         heap_grow(words->word, &words->capacity, words->word_count + 1, sizeof *words->word);
     words->word[words->word_count++] =
         (struct shell_word){arena_text(&shell->script->arena, text, size), line};
-    shell->expanded_bytes += size + sizeof *words->word;
+    shell->expanded_words_bytes += size + sizeof *words->word;
 }
 
 struct shell_variable *shell_find_variable(struct shell_state *shell, const char *name, size_t size)
@@ -103,14 +103,14 @@ static const char *expansion_end(const char *text, const char *end)
 /* Returns the position after the mark that ends the open part at text; if no mark ends it, text + 1. */
 static const char *open_part_end(const char *text, const char *end)
 {
-    const char *close = memchr(text, SETTING_CLOSE, (size_t)(end - text));
+    const char *close = memchr(text, SETTING_OPEN_PART_END, (size_t)(end - text));
     return close == NULL ? text + 1 : close + 1;
 }
 
 static const char *double_quoted_end(const char *text, const char *end)
 {
     while (text < end && *text != '"') {
-        if (*text == SETTING_OPEN)
+        if (*text == SETTING_OPEN_PART_BEGIN)
             text = open_part_end(text, end);
         else if (*text == '\\' && text + 1 < end)
             text += 2;
@@ -128,7 +128,7 @@ const char *shell_word_end(const char *text, const char *end, uint32_t *lines)
 {
     const char *at = text;
     while (at != NULL && at < end && strchr(" \t\r\n;&|<>()", *at) == NULL && *at != '\0') {
-        if (*at == SETTING_OPEN) {
+        if (*at == SETTING_OPEN_PART_BEGIN) {
             at = open_part_end(at, end);
         } else if (*at == '\'') {
             const char *quote = memchr(at + 1, '\'', (size_t)(end - at - 1));
@@ -239,26 +239,26 @@ struct expansion {
     struct shell_state *shell;
     struct shell_words *words; /* the words that are complete; NULL: all is one text */
     struct text text;          /* the present word, or the one text */
-    bool has_word;             /* `text` is a word, even if it is empty */
+    bool is_word_begun;        /* `text` is a word, even if it is empty */
     uint32_t line;
 };
 
-static void end_word(struct expansion *sink)
+static void finish_word(struct expansion *sink)
 {
     if (sink->words == NULL)
         return;
-    if (sink->has_word)
+    if (sink->is_word_begun)
         shell_add_word(sink->shell, sink->words, sink->text.size > 0 ? sink->text.data : "",
                        sink->text.size, sink->line);
-    sink->has_word = false;
+    sink->is_word_begun = false;
     sink->text.size = 0;
 }
 
 static void put_bytes(struct expansion *sink, const char *text, size_t size)
 {
-    sink->has_word = true;
+    sink->is_word_begun = true;
     text_append(&sink->text, text, size);
-    sink->shell->expanded_bytes += size;
+    sink->shell->expanded_words_bytes += size;
 }
 
 /* Adds the value of an expansion, split at blanks unless it is quoted. An open part is not split. */
@@ -269,28 +269,29 @@ static void put_value(struct expansion *sink, const char *value, bool quoted)
         return;
     }
     while (*value != '\0') {
-        size_t size = *value == SETTING_OPEN ? strcspn(value, "\002") : strcspn(value, " \t\n\001");
-        if (*value == SETTING_OPEN)
+        size_t size = *value == SETTING_OPEN_PART_BEGIN ? strcspn(value, "\002")
+                                                        : strcspn(value, " \t\n\001");
+        if (*value == SETTING_OPEN_PART_BEGIN)
             size += value[size] != '\0';
         if (size > 0)
             put_bytes(sink, value, size);
         value += size;
         if (*value != '\0' && strchr(" \t\n", *value) != NULL) {
-            end_word(sink);
+            finish_word(sink);
             value += strspn(value, " \t\n");
         }
     }
 }
 
 /* Adds an expansion whose value is unknown, as an open part: its text in the script, from `text` to `end`, between
- * SETTING_OPEN and SETTING_CLOSE. Control characters become blanks. */
-static void put_open(struct expansion *sink, const char *text, const char *end)
+ * SETTING_OPEN_PART_BEGIN and SETTING_OPEN_PART_END. Control characters become blanks. */
+static void put_open_part(struct expansion *sink, const char *text, const char *end)
 {
     struct text mark = {0};
-    text_putc(&mark, SETTING_OPEN);
+    text_putc(&mark, SETTING_OPEN_PART_BEGIN);
     for (; text < end; text++)
         text_putc(&mark, c_is_space(*text) || *text < ' ' ? ' ' : *text);
-    text_putc(&mark, SETTING_CLOSE);
+    text_putc(&mark, SETTING_OPEN_PART_END);
     put_bytes(sink, mark.data, mark.size);
     text_release(&mark);
 }
@@ -328,10 +329,10 @@ static enum status expand_default(struct expansion *sink, const char *name,
     if (sign == '+')
         return empty ? STATUS_OK : expand_into(sink, word, end, quoted, false);
     if (sign != '-' && sign != '=') {
-        put_open(sink, whole, end + 1);
+        put_open_part(sink, whole, end + 1);
         return STATUS_OK;
     }
-    if (empty && sign == '=' && name != NULL && sink->shell->surely_runs)
+    if (empty && sign == '=' && name != NULL && sink->shell->does_command_surely_run)
         return expand_and_set(sink, name, (size_t)(text - name), word, end, quoted);
     if (empty)
         return expand_into(sink, word, end, quoted, false);
@@ -349,14 +350,14 @@ static void expand_array(struct expansion *sink, const struct shell_variable *va
         if (i > 0 && !apart)
             put_bytes(sink, " ", 1);
         else if (i > 0)
-            end_word(sink);
+            finish_word(sink);
         if (apart)
             sink->line = variable->value.word[i].line;
         put_value(sink, variable->value.word[i].text, quoted);
-        sink->has_word = sink->has_word || quoted;
+        sink->is_word_begun = sink->is_word_begun || quoted;
     }
     if (apart && variable != NULL && variable->value.word_count > 0)
-        end_word(sink);
+        finish_word(sink);
     sink->line = line;
 }
 
@@ -381,7 +382,7 @@ static enum status expand_braces(struct expansion *sink, const char *text, const
     if (size > 0 && rest < close && strchr(":-+=", *rest) != NULL)
         return expand_default(sink, name, variable, text, rest, close, quoted);
     if (size == 0 || rest != close || variable == NULL)
-        put_open(sink, text, end);
+        put_open_part(sink, text, end);
     else if (variable->value.word_count > 0)
         put_value(sink, variable->value.word[0].text, quoted);
     return STATUS_OK;
@@ -401,7 +402,7 @@ static enum status expand_arithmetic(struct expansion *sink, const char *text, c
     if (status == STATUS_OK && next_operator(&s) == '\0' && fabs(value) < 9e15)
         put_bytes(sink, number, (size_t)c_snprintf(number, sizeof number, "%.0f", value + 0.0));
     else if (status == STATUS_OK)
-        put_open(sink, text, end);
+        put_open_part(sink, text, end);
     text_release(&inner);
     return status;
 }
@@ -412,7 +413,7 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
     const char *next = text + 1;
     if (*text == '`' || next >= end) {
         if (next < end)
-            put_open(sink, text, end);
+            put_open_part(sink, text, end);
         else
             put_bytes(sink, text, 1);
         return STATUS_OK;
@@ -426,7 +427,7 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
     const struct shell_variable *variable =
         shell_find_variable(sink->shell, next, shell_variable_name_size(next, end));
     if (variable == NULL)
-        put_open(sink, text, end);
+        put_open_part(sink, text, end);
     else if (variable->value.word_count > 0)
         put_value(sink, variable->value.word[0].text, quoted);
     return STATUS_OK;
@@ -438,12 +439,12 @@ static enum status expand_into(struct expansion *sink, const char *text, const c
 {
     enum status status = STATUS_OK;
     if (++sink->shell->nesting_depth > SHELL_DEPTH_MAX ||
-        sink->shell->expanded_bytes > SHELL_WORD_MAX * 8)
+        sink->shell->expanded_words_bytes > SHELL_WORD_MAX * 8)
         return diag_error(
             sink->shell->diag, (struct loc){.name = sink->shell->name, .line = sink->line},
             STATUS_BAD_INPUT, "variables are nested too deep, or grow too large, to be read");
     while (text < end && status == STATUS_OK) {
-        if (*text == SETTING_OPEN) {
+        if (*text == SETTING_OPEN_PART_BEGIN) {
             const char *behind = open_part_end(text, end);
             put_bytes(sink, text, (size_t)(behind - text));
             text = behind;
@@ -461,7 +462,7 @@ static enum status expand_into(struct expansion *sink, const char *text, const c
             text += 2;
         } else if (!document && *text == '"') {
             const char *behind = double_quoted_end(text + 1, end);
-            sink->has_word = true;
+            sink->is_word_begun = true;
             /* A quote is dropped if it is within another quote, in the word of a default ("${A:-"b"}"), or has no
              * end. */
             if (quoted || behind == NULL) {
@@ -471,7 +472,7 @@ static enum status expand_into(struct expansion *sink, const char *text, const c
             bool array = memchr(text, '@', (size_t)(behind - text)) != NULL;
             status = expand_into(sink, text + 1, behind - 1, true, false);
             if (array && sink->text.size == 0)
-                sink->has_word = false; /* an empty array makes no word */
+                sink->is_word_begun = false; /* an empty array makes no word */
             text = behind;
         } else if (!quoted && !document && *text == '\'') {
             const char *quote = memchr(text + 1, '\'', (size_t)(end - text - 1));
@@ -491,7 +492,7 @@ enum status shell_expand(struct shell_state *shell, struct shell_words *words, c
 {
     struct expansion sink = {.shell = shell, .words = words, .line = line};
     enum status status = expand_into(&sink, text, end, false, false);
-    end_word(&sink);
+    finish_word(&sink);
     text_release(&sink.text);
     return status;
 }

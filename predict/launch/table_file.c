@@ -90,7 +90,7 @@ static enum status read_description(struct table_reader *r, const struct record 
     else if (strcmp(name, "programs") == 0)
         format->programs = words;
     else if (strcmp(name, "of") == 0)
-        r->file->engine_of = words;
+        r->file->framework_of_engine_file = words;
     else if (strcmp(name, "family") == 0) {
         for (size_t i = 0; i < ARRAY_LEN(families); i++)
             if (strcmp(words, families[i].name) == 0) {
@@ -106,7 +106,7 @@ static enum status read_description(struct table_reader *r, const struct record 
             return records_report_field(record, column_names[WORDS], diag,
                                         "an implementation is own or family, not '%s'", words);
     } else if (strcmp(name, "inherits") == 0) {
-        r->file->inherits_rows = true;
+        r->file->inherits_rows_of_family = true;
         if (!r->has_family || strcmp(words, family_name(r->file->family)) != 0)
             return records_report_field(record, column_names[WORDS], diag,
                                         "a framework inherits from its family, which a row before "
@@ -125,13 +125,13 @@ static enum status read_target(const struct record *record, struct table_row *ro
                                struct diag *diag)
 {
     const char *to = record->fields[TO];
-    bool needs = row->use != TABLE_IGNORED && row->use != TABLE_UNMODELLED;
+    bool needs = row->use != TABLE_USE_IGNORED && row->use != TABLE_USE_UNMODELLED;
     if (!needs)
         return to[0] == '\0'
                    ? STATUS_OK
                    : records_report_field(record, column_names[TO], diag,
                                           "a row of use %s sets nothing", use_names[row->use]);
-    if (strncmp(to, "--", 2) == 0 && to[2] != '\0' && row->use != TABLE_UNSET)
+    if (strncmp(to, "--", 2) == 0 && to[2] != '\0' && row->use != TABLE_USE_UNSET)
         return STATUS_OK;
     const char *names[LAUNCH_FIELD_COUNT];
     for (int i = 0; i < LAUNCH_FIELD_COUNT; i++) {
@@ -161,18 +161,18 @@ static enum status read_row(void *context, const struct record *record, struct d
         .use = TABLE_USE_COUNT, .field = LAUNCH_FIELD_COUNT, .line = record->place.line};
     for (int i = 0; i < TABLE_USE_COUNT; i++)
         if (strcmp(record->fields[USE], use_names[i]) == 0)
-            row.use = (enum table_use)i;
+            row.use = (enum table_row_use)i;
     if (row.use == TABLE_USE_COUNT)
         return records_report_field(
             record, column_names[USE], diag,
             "'%s' is no use: is, sets, implies, unset, written, ignored and unmodelled are",
             record->fields[USE]);
-    if (row.use == TABLE_IS)
+    if (row.use == TABLE_USE_IS)
         return read_description(r, record, diag);
-    if ((record->fields[SETTING][0] == '\0') != (row.use == TABLE_UNSET))
+    if ((record->fields[SETTING][0] == '\0') != (row.use == TABLE_USE_UNSET))
         return records_report_field(record, column_names[SETTING], diag,
                                     "all rows but those of use unset name a setting");
-    if (row.use == TABLE_UNMODELLED && record->fields[NOTE][0] == '\0')
+    if (row.use == TABLE_USE_UNMODELLED && record->fields[NOTE][0] == '\0')
         return records_report_field(record, column_names[NOTE], diag,
                                     "what is not modelled has a note that says what it does");
     enum status status = read_target(record, &row, diag);

@@ -52,20 +52,20 @@
 #include "predict/launch/formats.h"
 #include "predict/launch/launch.h"
 
-enum table_use {
-    TABLE_IS,
-    TABLE_SETS,
-    TABLE_IMPLIES,
-    TABLE_UNSET,
-    TABLE_WRITTEN,
-    TABLE_IGNORED,
-    TABLE_UNMODELLED,
+enum table_row_use {
+    TABLE_USE_IS,
+    TABLE_USE_SETS,
+    TABLE_USE_IMPLIES,
+    TABLE_USE_UNSET,
+    TABLE_USE_WRITTEN,
+    TABLE_USE_IGNORED,
+    TABLE_USE_UNMODELLED,
     TABLE_USE_COUNT
 };
 
 struct table_row {
     const char *setting;
-    enum table_use use;
+    enum table_row_use use;
     enum launch_field field;                                  /* LAUNCH_FIELD_COUNT: none */
     const char *option;                                       /* without its dashes; NULL: none */
     const char *words, *note, *since_version, *until_version; /* "": none */
@@ -76,11 +76,12 @@ struct launch_table_file {
     struct launch_format format; /* the first member, so that a pointer to it is one to the file */
     const char *path;
     /* the name of the framework of which this file describes a further engine; NULL: it describes a whole framework */
-    const char *engine_of;
+    const char *framework_of_engine_file;
     enum launch_framework family;
     /* the framework has code of its own, which the profile of its family only approximates */
     bool has_own_code;
-    bool inherits_rows;    /* the family's rows in C name the settings that the file does not */
+    /* the family's rows in C name the settings that the file does not */
+    bool inherits_rows_of_family;
     struct table_row *row; /* heap */
     size_t row_count, capacity;
 };
@@ -100,7 +101,7 @@ void launch_tables_release(struct launch_tables *tables);
 
 /* True if a text matches pattern[0..size), in which a '*' at either end stands for anything. Upper and lower case count
  * as equal. */
-bool launch_is_pattern_of(const char *pattern, size_t size, const char *text);
+bool launch_pattern_matches(const char *pattern, size_t size, const char *text);
 
 /* launch_field_name() returns the name of a field in table files, launch_field_kind() the kind of its value. */
 const char *launch_field_name(enum launch_field field);

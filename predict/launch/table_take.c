@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool launch_is_pattern_of(const char *pattern, size_t size, const char *text)
+bool launch_pattern_matches(const char *pattern, size_t size, const char *text)
 {
     size_t length = strlen(text);
     bool front = size > 0 && pattern[0] == '*', back = size > 1 && pattern[size - 1] == '*';
@@ -24,7 +24,7 @@ bool launch_is_pattern_of(const char *pattern, size_t size, const char *text)
 
 /* True if the name is among those that a list such as "lora_{r|alpha}" stands for, or is a member of one of them, as
  * "lora_alpha.x" is. */
-static bool is_listed_in(const char *list, const char *name)
+static bool list_names_setting(const char *list, const char *name)
 {
     size_t size = strcspn(list, "{");
     if (list[size] == '\0' || strncmp(list, name, size) != 0)
@@ -47,11 +47,11 @@ const struct table_row *launch_table_find_row(const struct launch_table_file *fi
     for (size_t i = after == NULL ? 0 : (size_t)(after - file->row) + 1; i < file->row_count; i++) {
         const struct table_row *row = &file->row[i];
         size_t size = strlen(row->setting);
-        if (row->use == TABLE_UNSET || row->use == TABLE_WRITTEN)
+        if (row->use == TABLE_USE_UNSET || row->use == TABLE_USE_WRITTEN)
             continue;
         if (strcmp(row->setting, name) == 0)
             return row;
-        if (after == NULL && list == NULL && is_listed_in(row->setting, setting))
+        if (after == NULL && list == NULL && list_names_setting(row->setting, setting))
             list = row;
         bool is_star = size > 0 && row->setting[size - 1] == '*';
         if (after == NULL && star == NULL && is_star &&
@@ -64,13 +64,13 @@ const struct table_row *launch_table_find_row(const struct launch_table_file *fi
 /* Returns the value that the column `words` gives in place of a value: a copy in the arena, or `value` itself if no
  * pattern matches. Sets *matched to whether one does. */
 static const char *translate_value(struct arena *arena, const char *words, const char *value,
-                                   bool *matched)
+                                   bool *has_matched)
 {
-    *matched = false;
+    *has_matched = false;
     for (const char *word = words; *word != '\0';) {
         size_t size = strcspn(word, " "), equals = strcspn(word, "=");
-        if (equals < size && launch_is_pattern_of(word, equals, value)) {
-            *matched = true;
+        if (equals < size && launch_pattern_matches(word, equals, value)) {
+            *has_matched = true;
             return arena_text(arena, word + equals + 1, size - equals - 1);
         }
         word += size + (word[size] == ' ');
@@ -81,10 +81,10 @@ static const char *translate_value(struct arena *arena, const char *words, const
 const char *launch_table_setting_value(const struct table_row *row, const char *means,
                                        struct arena *arena)
 {
-    bool matched;
-    if (row->use == TABLE_WRITTEN) {
-        const char *value = translate_value(arena, row->words, means, &matched);
-        return matched ? value : NULL;
+    bool has_matched;
+    if (row->use == TABLE_USE_WRITTEN) {
+        const char *value = translate_value(arena, row->words, means, &has_matched);
+        return has_matched ? value : NULL;
     }
     for (const char *word = row->words; *word != '\0';) {
         size_t size = strcspn(word, " "), equals = strcspn(word, "=");
@@ -95,8 +95,9 @@ const char *launch_table_setting_value(const struct table_row *row, const char *
         word += size + (word[size] == ' ');
     }
     bool free = row->option == NULL || row->words[0] == '\0'; /* other values stay as they are */
-    return free && strcmp(translate_value(arena, row->words, means, &matched), means) == 0 ? means
-                                                                                           : NULL;
+    return free && strcmp(translate_value(arena, row->words, means, &has_matched), means) == 0
+               ? means
+               : NULL;
 }
 
 static void remark_row(struct launch *launch, enum launch_remark_kind kind,
@@ -114,13 +115,13 @@ static void remark_row(struct launch *launch, enum launch_remark_kind kind,
 
 /* Adds the option that a row sets directly, without a field. A setting that sets the option replaces one that only
  * implies it; of two settings that imply it, the first counts. It is an error if the row has patterns and none matches
- * (`matched`), or if two settings set the option differently; but a file that the script names changes no option that a
- * setting sets. */
+ * (`has_matched`), or if two settings set the option differently; but a file that the script names changes no option
+ * that a setting sets. */
 static enum status set_table_option(struct launch *launch, const struct table_row *row,
-                                    const struct setting *setting, const char *value, bool matched,
-                                    struct diag *diag)
+                                    const struct setting *setting, const char *value,
+                                    bool has_matched, struct diag *diag)
 {
-    if (row->words[0] != '\0' && !matched)
+    if (row->words[0] != '\0' && !has_matched)
         return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: '%.80s' is none of: %s",
                           setting->name, setting->value == NULL ? "" : setting->value, row->words);
     /* the option needs a copy, since settings are released before options are used */
@@ -129,7 +130,7 @@ static enum status set_table_option(struct launch *launch, const struct table_ro
         struct launch_option *option = &launch->table_option[i];
         if (strcmp(option->name, row->option) != 0)
             continue;
-        if (row->use == TABLE_IMPLIES || strcmp(option->value, value) == 0 ||
+        if (row->use == TABLE_USE_IMPLIES || strcmp(option->value, value) == 0 ||
             (launch->is_reading_named_file && !option->is_implied))
             return STATUS_OK;
         if (option->is_implied) {
@@ -148,7 +149,7 @@ static enum status set_table_option(struct launch *launch, const struct table_ro
             (struct launch_option){.name = row->option,
                                    .value = value,
                                    .place = setting->place,
-                                   .is_implied = row->use == TABLE_IMPLIES};
+                                   .is_implied = row->use == TABLE_USE_IMPLIES};
     return STATUS_OK;
 }
 
@@ -157,19 +158,20 @@ static enum status set_table_option(struct launch *launch, const struct table_ro
 static enum status apply_row(struct launch *launch, const struct table_row *row,
                              const struct setting *setting, bool *effect, struct diag *diag)
 {
-    bool matched = false;
+    bool has_matched = false;
     const char *value = setting->value == NULL ? "true" : setting->value;
-    const char *means = translate_value(&launch->arena, row->words, value, &matched);
-    bool implies = row->use == TABLE_IMPLIES;
-    if ((matched && strcmp(means, "-") == 0) || (implies && row->words[0] != '\0' && !matched))
+    const char *means = translate_value(&launch->arena, row->words, value, &has_matched);
+    bool implies = row->use == TABLE_USE_IMPLIES;
+    if ((has_matched && strcmp(means, "-") == 0) ||
+        (implies && row->words[0] != '\0' && !has_matched))
         return STATUS_OK;
     *effect = true;
-    if (matched && strcmp(means, "?") == 0) {
+    if (has_matched && strcmp(means, "?") == 0) {
         remark_row(launch, REMARK_UNMODELLED, setting, row->note);
         return STATUS_OK;
     }
     if (row->option != NULL)
-        return set_table_option(launch, row, setting, means, matched, diag);
+        return set_table_option(launch, row, setting, means, has_matched, diag);
     struct launch_value *said = &launch->field_value[row->field];
     if (implies && said->is_given)
         return STATUS_OK;
@@ -177,7 +179,7 @@ static enum status apply_row(struct launch *launch, const struct table_row *row,
         setting->name, LAUNCH_ALIAS_OF_FIELD, launch_field_kind(row->field), row->field, NULL,
         NULL};
     struct setting changed = *setting;
-    if (matched || setting->value == NULL) {
+    if (has_matched || setting->value == NULL) {
         changed.value = means;
         changed.is_list = false;
     }
@@ -206,7 +208,7 @@ static int compare_versions(const char *a, const char *b)
 
 /* Notes a row that was applied in launch->newest_row if its `since` is the latest so far, and in launch->oldest_row if
  * its `until` is the earliest. */
-static void note_versions(struct launch *launch, const struct table_row *row)
+static void update_version_limits(struct launch *launch, const struct table_row *row)
 {
     if (row->since_version[0] != '\0' &&
         (launch->newest_row == NULL ||
@@ -224,14 +226,14 @@ enum status launch_table_apply_setting(struct launch *launch, const struct setti
     const struct launch_table_file *file = launch->table_file;
     const struct table_row *row = launch_table_find_row(file, setting->name, NULL);
     enum status status = STATUS_OK;
-    if (row == NULL && file->engine_of != NULL && launch->tables != NULL) {
-        file = launch_tables_find(launch->tables, file->engine_of);
+    if (row == NULL && file->framework_of_engine_file != NULL && launch->tables != NULL) {
+        file = launch_tables_find(launch->tables, file->framework_of_engine_file);
         row = file == NULL ? NULL : launch_table_find_row(file, setting->name, NULL);
     }
     *known = row != NULL;
     if (row == NULL)
         return STATUS_OK;
-    const char *open = settings_open_part(setting->value, &launch->arena);
+    const char *open = settings_find_open_part(setting->value, &launch->arena);
     struct setting named = *setting;
     if (open != NULL && row->field == LAUNCH_MODEL &&
         settings_known_path_end(setting->value) != NULL) {
@@ -239,23 +241,23 @@ enum status launch_table_apply_setting(struct launch *launch, const struct setti
         setting = &named;
         open = NULL;
     }
-    if (open != NULL && row->use != TABLE_IGNORED) {
+    if (open != NULL && row->use != TABLE_USE_IGNORED) {
         launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, setting->name, setting->place,
                                  "%s", open);
         return STATUS_OK;
     }
     bool effect = false;
     const char *name = row->setting;
-    note_versions(launch, row);
+    update_version_limits(launch, row);
     for (; row != NULL && status == STATUS_OK;
          row = launch_table_find_row(file, setting->name, row))
-        if (row->use == TABLE_UNMODELLED) {
+        if (row->use == TABLE_USE_UNMODELLED) {
             if (launch_is_predicted_value(row->words[0] == '\0' ? NULL : row->words,
                                           setting->value))
                 continue;
             remark_row(launch, REMARK_UNMODELLED, setting, row->note);
             effect = true;
-        } else if (row->use != TABLE_IGNORED) {
+        } else if (row->use != TABLE_USE_IGNORED) {
             status = apply_row(launch, row, setting, &effect, diag);
         }
     if (status == STATUS_OK && !effect)
@@ -279,7 +281,7 @@ enum status launch_table_apply_unset(struct launch *launch, struct diag *diag)
             file->format.name, newest->since_version, oldest->setting, oldest->until_version);
     for (size_t i = 0; file != NULL && i < file->row_count && status == STATUS_OK; i++) {
         const struct table_row *row = &file->row[i];
-        if (row->use != TABLE_UNSET || launch->field_value[row->field].is_given)
+        if (row->use != TABLE_USE_UNSET || launch->field_value[row->field].is_given)
             continue;
         struct launch_row target = {launch_field_name(row->field),
                                     LAUNCH_ALIAS_OF_FIELD,

@@ -135,7 +135,7 @@ static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
 
 /* Sets the list of the layers in each part, as torchtitan calls a chunk of layers. Without the list torchtitan divides
  * the layers itself, and counts the embedding and the head as layers. */
-static void set_part_fields(struct launch *l, const struct choices *c)
+static void set_layer_part_fields(struct launch *l, const struct choices *c)
 {
     uint32_t parts = pipeline_chunk_count(c);
     struct text list = {0};
@@ -175,7 +175,7 @@ static void set_rank_fields(struct launch *l, const struct choices *c)
         launch_set_text(l, LAUNCH_DISPATCHER, dispatcher_names[c->dispatcher]);
     if (c->pp > 1) {
         launch_set_text(l, LAUNCH_SCHEDULE, schedule != NULL ? schedule : "1F1B");
-        set_part_fields(l, c);
+        set_layer_part_fields(l, c);
         launch_set_count(l, LAUNCH_STAGE_BATCH, c->micro_batch);
     }
     if (c->cp > 1)
@@ -257,7 +257,7 @@ static enum status set_batches_of_token_counts(struct launch *l, struct diag *di
 }
 
 /* Returns the number of parts in the text of a list: each begins with a bracket, and the list itself with none. */
-static int64_t count_parts(const char *list)
+static int64_t count_listed_parts(const char *list)
 {
     int64_t parts = 0;
     for (; *list != '\0'; list++)
@@ -303,8 +303,9 @@ static void add_stage_layers_option(struct launch *l)
 static void add_stage_options(struct launch *l, int64_t pp)
 {
     int chosen = CHOICE_PIPELINE_1F1B;
-    int64_t parts =
-        launch_has_field(l, LAUNCH_PARTS) ? count_parts(launch_field_text(l, LAUNCH_PARTS)) : 0;
+    int64_t parts = launch_has_field(l, LAUNCH_PARTS)
+                        ? count_listed_parts(launch_field_text(l, LAUNCH_PARTS))
+                        : 0;
     for (int i = 0; i < CHOICE_PIPELINE_COUNT; i++)
         if (schedules[i] != NULL && launch_text_is(l, LAUNCH_SCHEDULE, schedules[i]))
             chosen = i;
@@ -327,7 +328,7 @@ static void add_stage_options(struct launch *l, int64_t pp)
 
 /* Adds the options that say how ranks share weights. Sets *dp to the number of all data-parallel ranks, or to 0 if it
  * is not known. */
-static enum status add_weight_options(struct launch *l, struct launch_given given,
+static enum status add_weight_options(struct launch *l, struct launch_known_facts given,
                                       const struct launch_degrees *d, int64_t *dp,
                                       struct diag *diag)
 {
@@ -376,7 +377,7 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
  * local batch (`local`) divided by pipeline_parallel_microbatches, which was the number of stages by default
  * (torchtitan e846b6946, parallelisms/pipelining_utils.py, build_pipeline_schedule()). A file is of that time if it
  * gives that setting, or if it gives the degree of the pipeline outside of [parallelism]. */
-static int64_t stage_batch(struct launch *l, int64_t local, int64_t pp)
+static int64_t stage_batch_sequences(struct launch *l, int64_t local, int64_t pp)
 {
     const char *degree =
         launch_has_field(l, LAUNCH_PP) ? l->field_value[LAUNCH_PP].setting_name : NULL;
@@ -390,7 +391,7 @@ static int64_t stage_batch(struct launch *l, int64_t local, int64_t pp)
 static void add_batch_options(struct launch *l, const struct launch_degrees *d, int64_t dp)
 {
     int64_t local = launch_count_or(l, LAUNCH_LOCAL_BATCH, 8); /* training.local_batch_size */
-    int64_t micro = d->pp > 1 ? stage_batch(l, local, d->pp) : local;
+    int64_t micro = d->pp > 1 ? stage_batch_sequences(l, local, d->pp) : local;
     int64_t global = launch_count_or(l, LAUNCH_GLOBAL_BATCH, -1);
     if (!launch_has_field(l, LAUNCH_LOCAL_BATCH))
         launch_add_remark_printf(l, REMARK_ASSUMED, "local batch 8", (struct loc){0},
@@ -433,7 +434,7 @@ static void add_activation_options(struct launch *l)
                                "full recomputation is predicted");
 }
 
-enum status launch_torchtitan_options(struct launch *l, struct launch_given given,
+enum status launch_torchtitan_options(struct launch *l, struct launch_known_facts given,
                                       struct diag *diag)
 {
     enum status status = torchtitan_set_recipe_fields(l, diag);

@@ -13,7 +13,7 @@ static const struct flavor {
     const char *model, *name;
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab; /* vocab 0: the tokenizer's */
     double rope_theta;
-    bool tied;
+    bool is_head_tied;
     /* the preset that has the sizes, so that the members above are unset; NULL: they have them */
     const char *preset;
 } flavors[] = {
@@ -81,7 +81,7 @@ static bool load_flavor(struct transformer *model, const struct flavor *f, struc
                                   .vocab = f->vocab,
                                   .norm_eps = qwen3 ? 1e-6 : 1e-5,
                                   .qk_norm = qwen3,
-                                  .tied_head = f->tied,
+                                  .tied_head = f->is_head_tied,
                                   .rope_theta = f->rope_theta};
     return f->layers > 0;
 }
@@ -89,7 +89,8 @@ static bool load_flavor(struct transformer *model, const struct flavor *f, struc
 /* Appends the fields in which a flavor differs from the model m, the flavor's value first, as "layers=32 and not 4",
  * and returns their number. `max_positions` is not compared, nor is `vocab` if the flavor takes it from the tokenizer.
  * Returns INT32_MAX, and appends nothing, if the flavor has no sizes here. */
-static int put_differences(struct text *out, const struct flavor *f, const struct transformer *m)
+static int put_differing_fields(struct text *out, const struct flavor *f,
+                                const struct transformer *m)
 {
     struct arena arena = {0};
     struct transformer flavor, model = *m;
@@ -124,7 +125,7 @@ static const struct flavor *find_flavor(const struct transformer *m, struct text
     for (size_t i = 0; i < ARRAY_LEN(flavors); i++) {
         struct text text = {0};
         text_puts(&text, "");
-        int count = put_differences(&text, &flavors[i], m);
+        int count = put_differing_fields(&text, &flavors[i], m);
         if (strcmp(flavors[i].model, "llama2") != 0 && (nearest == NULL || count < least)) {
             nearest = &flavors[i];
             least = count;
@@ -207,7 +208,7 @@ enum status torchtitan_set_recipe_fields(struct launch *l, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status torchtitan_add_model_options(struct launch *l, struct launch_given given,
+enum status torchtitan_add_model_options(struct launch *l, struct launch_known_facts given,
                                          struct diag *diag)
 {
     const char *name =

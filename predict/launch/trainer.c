@@ -195,14 +195,14 @@ const struct launch_table launch_trainer_table = {.row = trainer_rows,
                                                   .row_count = ARRAY_LEN(trainer_rows)};
 
 /* True if a file asks for DeepSpeed, which shares weights by ZeRO. */
-static bool asks_for_zero(const struct launch *l)
+static bool is_zero_requested(const struct launch *l)
 {
     return launch_has_field(l, LAUNCH_ZERO) || launch_text_is(l, LAUNCH_DISTRIBUTED, "DEEPSPEED") ||
            launch_is_on(l, LAUNCH_DEEPSPEED) || l->has_framework[LAUNCH_DEEPSPEED_JSON];
 }
 
 /* True if LAUNCH_SHARDING, a list of words, has the word. Older files of Accelerate have a number there. */
-static bool sharding_has_word(const struct launch *l, const char *word)
+static bool has_sharding_word(const struct launch *l, const char *word)
 {
     size_t size = strlen(word);
     const char *text =
@@ -217,9 +217,9 @@ static bool sharding_has_word(const struct launch *l, const char *word)
 
 /* True if a file asks for the kind of sharding `name`: in LAUNCH_SHARDING by the name or, in older files of Accelerate,
  * by its number, or in LAUNCH_RESHARD by the name. */
-static bool sharding_is(const struct launch *l, const char *name, const char *number)
+static bool is_sharding_kind(const struct launch *l, const char *name, const char *number)
 {
-    return sharding_has_word(l, name) || sharding_has_word(l, number) ||
+    return has_sharding_word(l, name) || has_sharding_word(l, number) ||
            launch_text_is(l, LAUNCH_RESHARD, name);
 }
 
@@ -227,10 +227,11 @@ static bool sharding_is(const struct launch *l, const char *name, const char *nu
 static bool has_fsdp(const struct launch *l)
 {
     static const char *const offs[] = {"", "false", "no", "none"};
-    bool asks = launch_has_field(l, LAUNCH_SHARDING);
+    bool is_sharding_given = launch_has_field(l, LAUNCH_SHARDING);
     for (size_t i = 0; i < ARRAY_LEN(offs); i++)
-        asks = asks && !launch_text_is(l, LAUNCH_SHARDING, offs[i]);
-    return asks || launch_text_is(l, LAUNCH_DISTRIBUTED, "FSDP") || launch_is_on(l, LAUNCH_FSDP);
+        is_sharding_given = is_sharding_given && !launch_text_is(l, LAUNCH_SHARDING, offs[i]);
+    return is_sharding_given || launch_text_is(l, LAUNCH_DISTRIBUTED, "FSDP") ||
+           launch_is_on(l, LAUNCH_FSDP);
 }
 
 /* Fails if a word for sharding is not known. */
@@ -275,13 +276,13 @@ static int weights_choice_of(const struct launch *l, int64_t *copies)
 {
     bool fsdp = has_fsdp(l) || launch_count_or(l, LAUNCH_DP_SHARD, 1) > 1;
     *copies = launch_count_or(l, LAUNCH_DP_REPLICATE, 1);
-    if (asks_for_zero(l)) {
+    if (is_zero_requested(l)) {
         int64_t stage = launch_count_or(l, LAUNCH_ZERO, 2);
         return stage < 0 || stage > 3 ? -1 : CHOICE_WEIGHTS_REPLICATED + (int)stage;
     }
-    if (!fsdp || sharding_is(l, "NO_SHARD", "3"))
+    if (!fsdp || is_sharding_kind(l, "NO_SHARD", "3"))
         return CHOICE_WEIGHTS_REPLICATED;
-    if (sharding_is(l, "HYBRID_SHARD", "4") || sharding_is(l, "HYBRID_SHARD_ZERO2", "5"))
+    if (is_sharding_kind(l, "HYBRID_SHARD", "4") || is_sharding_kind(l, "HYBRID_SHARD_ZERO2", "5"))
         return CHOICE_WEIGHTS_HSDP;
     if (*copies > 1)
         return CHOICE_WEIGHTS_HSDP;
@@ -291,19 +292,19 @@ static int weights_choice_of(const struct launch *l, int64_t *copies)
 /* True if FSDP keeps parameters gathered from the forward to the backward. */
 static bool keeps_parameters_gathered(const struct launch *l)
 {
-    return !asks_for_zero(l) &&
-           (sharding_is(l, "SHARD_GRAD_OP", "2") || sharding_is(l, "HYBRID_SHARD_ZERO2", "5") ||
-            launch_text_is(l, LAUNCH_RESHARD, "false"));
+    return !is_zero_requested(l) && (is_sharding_kind(l, "SHARD_GRAD_OP", "2") ||
+                                     is_sharding_kind(l, "HYBRID_SHARD_ZERO2", "5") ||
+                                     launch_text_is(l, LAUNCH_RESHARD, "false"));
 }
 
 /* True if the run is plain data parallelism in mixed precision: every GPU has all weights, and there is no FSDP, no
  * DeepSpeed, and no context, head or tensor rank beside it. */
-static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
+static bool is_plain_ddp(const struct launch *l, const struct launch_degrees *d)
 {
     int64_t copies;
     bool full = launch_text_is(l, LAUNCH_DTYPE, "no") || launch_text_is(l, LAUNCH_DTYPE, "fp32") ||
                 (launch_text_is(l, LAUNCH_BF16, "false") && !launch_is_on(l, LAUNCH_FP16));
-    return weights_choice_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !asks_for_zero(l) &&
+    return weights_choice_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !is_zero_requested(l) &&
            !has_fsdp(l) && !full && d->cp * d->hp * d->tp == 1;
 }
 
@@ -311,22 +312,22 @@ static bool is_ddp(const struct launch *l, const struct launch_degrees *d)
  * FSDP and DeepSpeed make them fp32. "auto" means the dtype of the checkpoint, which is bf16 for most models. */
 static bool keeps_16_bit_parameters(const struct launch *l, const struct launch_degrees *d)
 {
-    return is_ddp(l, d) && (launch_text_is(l, LAUNCH_LOADED_DTYPE, "bfloat16") ||
-                            launch_text_is(l, LAUNCH_LOADED_DTYPE, "auto"));
+    return is_plain_ddp(l, d) && (launch_text_is(l, LAUNCH_LOADED_DTYPE, "bfloat16") ||
+                                  launch_text_is(l, LAUNCH_LOADED_DTYPE, "auto"));
 }
 
 /* Adds the profile: the one that a table file gives; else hf-ddp if DDP trains fp32 parameters under autocast, else
  * hf. */
 static void add_profile_option(struct launch *l, const struct launch_degrees *d)
 {
-    bool autocast = is_ddp(l, d) && !keeps_16_bit_parameters(l, d);
+    bool autocast = is_plain_ddp(l, d) && !keeps_16_bit_parameters(l, d);
     launch_add_option(l, LAUNCH_FIELD_COUNT, "profile",
                       launch_has_field(l, LAUNCH_PROFILE) ? launch_field_text(l, LAUNCH_PROFILE)
                       : autocast                          ? "hf-ddp"
                                                           : "hf");
 }
 
-static enum status add_weight_options(struct launch *l, struct launch_given given,
+static enum status add_weight_options(struct launch *l, struct launch_known_facts given,
                                       const struct launch_degrees *d, struct diag *diag)
 {
     int64_t copies, sharing = given.gpu_count / d->tp;
@@ -345,11 +346,11 @@ static enum status add_weight_options(struct launch *l, struct launch_given give
     if (weights >= CHOICE_WEIGHTS_ZERO3 && keeps_parameters_gathered(l))
         launch_add_option(l, launch_has_field(l, LAUNCH_RESHARD) ? LAUNCH_RESHARD : LAUNCH_SHARDING,
                           "reshard", "never");
-    if (asks_for_zero(l) &&
+    if (is_zero_requested(l) &&
         weights >= CHOICE_WEIGHTS_ZERO2) /* trainer.py has no_sync() without DeepSpeed only */
         launch_add_option(l, LAUNCH_ZERO, "grad-sync", "each");
-    if (asks_for_zero(l) && (launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
-                             launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme")))
+    if (is_zero_requested(l) && (launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
+                                 launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme")))
         launch_add_option(l, LAUNCH_OPTIMIZER_DEVICE, "optimizer", "host");
     return STATUS_OK;
 }
@@ -373,28 +374,28 @@ static void add_state_options(struct launch *l, const struct launch_degrees *d)
             "parameter");
 }
 
-static void add_batch_options(struct launch *l, struct launch_given given,
+static void add_batch_options(struct launch *l, struct launch_known_facts given,
                               const struct launch_degrees *d)
 {
     int64_t ranks = d->tp * d->cp * d->hp;
     int64_t micro = launch_count_or(l, LAUNCH_MICRO_BATCH, 8);
     int64_t accumulation = launch_count_or(l, LAUNCH_ACCUMULATION, 1);
-    bool sane = micro > 0 && micro < 1 << 20 && accumulation > 0 && accumulation < 1 << 20;
+    bool is_in_range = micro > 0 && micro < 1 << 20 && accumulation > 0 && accumulation < 1 << 20;
     if (launch_has_field(l, LAUNCH_SEQ))
         launch_add_count_option(l, LAUNCH_SEQ, "seq", launch_count_or(l, LAUNCH_SEQ, 0));
-    if (!launch_has_family(l, LAUNCH_TRAINER) && !launch_has_field(l, LAUNCH_MICRO_BATCH))
+    if (!launch_is_of_family(l, LAUNCH_TRAINER) && !launch_has_field(l, LAUNCH_MICRO_BATCH))
         return; /* Accelerate's file has no batch */
     if (!launch_has_field(l, LAUNCH_MICRO_BATCH))
         launch_add_remark_printf(l, REMARK_ASSUMED, "--micro-batch 8", (struct loc){0},
                                  "per_device_train_batch_size is not given, and 8 by default");
-    if (launch_is_on(l, LAUNCH_PAIRS) && sane)
+    if (launch_is_on(l, LAUNCH_PAIRS) && is_in_range)
         micro *= 2;
     if (launch_has_field(l, LAUNCH_GLOBAL_BATCH))
         launch_add_count_option(l, LAUNCH_GLOBAL_BATCH, "batch",
                                 launch_count_or(l, LAUNCH_GLOBAL_BATCH, 1) *
                                     launch_count_or(l, LAUNCH_ANSWERS, 1) *
                                     (launch_is_on(l, LAUNCH_PAIRS) ? 2 : 1));
-    else if (given.gpu_count >= ranks && sane)
+    else if (given.gpu_count >= ranks && is_in_range)
         launch_add_count_option(l, LAUNCH_ACCUMULATION, "batch",
                                 micro * accumulation * (given.gpu_count / ranks));
     if (micro > 1)
@@ -489,14 +490,15 @@ static void add_recompute_options(struct launch *l)
                 launch_has_field(l, LAUNCH_DEEPSPEED_CHECKPOINTS);
     bool full =
         launch_is_on(l, LAUNCH_CHECKPOINTS) || launch_is_on(l, LAUNCH_DEEPSPEED_CHECKPOINTS);
-    if (launch_has_family(l, LAUNCH_TRAINER) && !launch_has_field(l, LAUNCH_CHECKPOINTS) && !full) {
+    if (launch_is_of_family(l, LAUNCH_TRAINER) && !launch_has_field(l, LAUNCH_CHECKPOINTS) &&
+        !full) {
         full = true;
         launch_add_remark_printf(
             l, REMARK_ASSUMED, "--activations full", (struct loc){0},
             "gradient_checkpointing is not given: on in TRL, off in Trainer, where "
             "--activations keep says so");
     }
-    if (said || launch_has_family(l, LAUNCH_TRAINER))
+    if (said || launch_is_of_family(l, LAUNCH_TRAINER))
         launch_add_option(l, LAUNCH_CHECKPOINTS, "activations",
                           full && launch_is_on(l, LAUNCH_CHECKPOINTS_HOST) ? "offload"
                           : full                                           ? "full"
@@ -550,7 +552,8 @@ static void set_fields_of_subcommand(struct launch *l)
             "predicted");
 }
 
-enum status launch_trainer_options(struct launch *l, struct launch_given given, struct diag *diag)
+enum status launch_trainer_options(struct launch *l, struct launch_known_facts given,
+                                   struct diag *diag)
 {
     struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),
                                .pp = 1,
@@ -578,7 +581,7 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
         return status;
     launch_add_degree_options(l, d);
     add_profile_option(l, &d);
-    if (asks_for_zero(l))
+    if (is_zero_requested(l))
         launch_add_remark_printf(
             l, REMARK_UNMODELLED, "DeepSpeed under Trainer", (struct loc){0},
             "profile hf is Accelerate with FSDP2: its layers with DeepSpeed's sharing of "
@@ -598,13 +601,13 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
      * colwise_rep; every tensor rank has all tokens */
     if (d.tp > 1)
         launch_add_option(l, LAUNCH_TP, "tensor-plan", "replicated");
-    if (sharding_has_word(l, "offload"))
+    if (has_sharding_word(l, "offload"))
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "%s", on_host);
-    if (has_fsdp(l) && launch_has_field(l, LAUNCH_SHARDING) && !sharding_has_word(l, "auto_wrap") &&
+    if (has_fsdp(l) && launch_has_field(l, LAUNCH_SHARDING) && !has_sharding_word(l, "auto_wrap") &&
         strcmp(l->field_value[LAUNCH_SHARDING].setting_name, "fsdp") == 0)
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "without auto_wrap, %s",
                                wrapping);
-    if (!l->has_framework[LAUNCH_ACCELERATE] && !asks_for_zero(l) && !has_fsdp(l))
+    if (!l->has_framework[LAUNCH_ACCELERATE] && !is_zero_requested(l) && !has_fsdp(l))
         launch_add_remark_printf(
             l, REMARK_ASSUMED, "--weights replicated", (struct loc){0},
             "no file says how weights are shared: give Accelerate's, or DeepSpeed's, with "

@@ -18,7 +18,7 @@ static void add_table_count_option(struct launch *l, const char *name, int64_t v
 }
 
 /* Returns the number of copies of the weights, each sharded over a group of ranks; only HSDP has several. */
-static uint32_t weight_copies(const struct choices *c)
+static uint32_t weight_copy_count(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_weight_sharing_ranks(c) / c->shard : 1;
 }
@@ -34,7 +34,7 @@ static void set_fsdp_fields(struct launch *l, const struct choices *c)
 /* Sets the degrees of Accelerate's device mesh, whose product is the number of ranks. */
 static void set_mesh_fields(struct launch *l, const struct choices *c)
 {
-    uint32_t copies = weight_copies(c);
+    uint32_t copies = weight_copy_count(c);
     launch_set_count(l, LAUNCH_DP_SHARD, c->dp / copies);
     launch_set_count(l, LAUNCH_DP_REPLICATE, copies);
     if (c->cp > 1)
@@ -44,7 +44,7 @@ static void set_mesh_fields(struct launch *l, const struct choices *c)
 }
 
 /* Sets the fields that Axolotl, LLaMA-Factory and TRL have in common. */
-static void set_shared_fields(struct launch *l, const struct choices *c)
+static void set_common_fields(struct launch *l, const struct choices *c)
 {
     const struct profile *p = c->profile;
     bool usual = c->attention_impl == (c->sm >= 90 ? p->attention_impl_90 : p->attention_impl);
@@ -71,8 +71,8 @@ static void set_shared_fields(struct launch *l, const struct choices *c)
 
 void launch_axolotl_fields(struct launch *l, const struct choices *c)
 {
-    bool gathers = c->cp > 1 && c->rotation == ROTATE_ALL_GATHER;
-    set_shared_fields(l, c);
+    bool gathers_keys = c->cp > 1 && c->rotation == ROTATE_ALL_GATHER;
+    set_common_fields(l, c);
     text_puts(
         &l->printed_comments,
         "# add datasets, output_dir and the schedule of the learning rate; start it with `axolotl "
@@ -86,8 +86,8 @@ void launch_axolotl_fields(struct launch *l, const struct choices *c)
         set_mesh_fields(l, c);
     }
     if (c->cp > 1)
-        launch_set_text(l, LAUNCH_ROTATE, gathers ? "allgather" : "p2p");
-    if (gathers)
+        launch_set_text(l, LAUNCH_ROTATE, gathers_keys ? "allgather" : "p2p");
+    if (gathers_keys)
         launch_set_count(l, LAUNCH_PACKING, 1); /* varlen_llama3 has packed sequences only */
     if (c->kernels == KERNELS_LIGER)
         add_table_option(l, "kernels", "liger");
@@ -103,7 +103,7 @@ void launch_axolotl_fields(struct launch *l, const struct choices *c)
 
 void launch_factory_fields(struct launch *l, const struct choices *c)
 {
-    set_shared_fields(l, c);
+    set_common_fields(l, c);
     text_puts(&l->printed_comments,
               "# add stage, dataset, template and output_dir; start it with `FORCE_TORCHRUN=1 "
               "llamafactory-cli train FILE`\n");
@@ -129,7 +129,7 @@ void launch_factory_fields(struct launch *l, const struct choices *c)
 void launch_trl_fields(struct launch *l, const struct choices *c)
 {
     static const int zero_stages[CHOICE_WEIGHTS_COUNT] = {0, 1, 2, 3, 3};
-    set_shared_fields(l, c);
+    set_common_fields(l, c);
     text_puts(&l->printed_comments, "# add --dataset_name and --output_dir\n");
     launch_set_count(l, LAUNCH_PROCESSES, c->ranks);
     if (c->gpus_per_node > 0 && c->ranks > c->gpus_per_node)
@@ -144,7 +144,7 @@ void launch_trl_fields(struct launch *l, const struct choices *c)
             launch_set_text(l, LAUNCH_OPTIMIZER_DEVICE, "cpu");
     } else if (!expressible_is_ddp(c)) {
         set_fsdp_fields(l, c);
-        if (c->cp > 1 || c->tp > 1 || weight_copies(c) > 1) {
+        if (c->cp > 1 || c->tp > 1 || weight_copy_count(c) > 1) {
             launch_set_count(l, LAUNCH_MESH, 1);
             set_mesh_fields(l, c);
         }

@@ -90,8 +90,9 @@ enum status setup_load_model(struct setup *setup, const char *name, const char *
         fields = NULL;
     }
     enum status status =
-        setup->as_dense ? transformer_load_dense(&setup->model, &setup->arena, name, ignore, diag)
-                        : transformer_load(&setup->model, &setup->arena, name, ignore, diag);
+        setup->takes_experts_as_dense
+            ? transformer_load_dense(&setup->model, &setup->arena, name, ignore, diag)
+            : transformer_load(&setup->model, &setup->arena, name, ignore, diag);
     diag_set_place(diag, before, "--model");
     if (status == STATUS_OK && fields != NULL)
         status = set_fields(setup, fields, diag);

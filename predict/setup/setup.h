@@ -47,7 +47,7 @@ struct setup {
      * (predict/documents/packed_sets.h). NULL: the request's own documents are used. */
     const struct packed_sets_request *sampled_packing;
     /* true: setup_load_model() loads the nearest dense model in place of the named one (models/hf_proxy.h) */
-    bool as_dense;
+    bool takes_experts_as_dense;
 };
 
 void setup_release(struct setup *setup);

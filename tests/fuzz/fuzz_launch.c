@@ -6,7 +6,8 @@
 
 #include <assert.h>
 
-static void check_config(const char *name, const char *text, size_t size, struct launch_given given)
+static void check_config(const char *name, const char *text, size_t size,
+                         struct launch_known_facts given)
 {
     static struct launch_tables tables; /* read once */
     if (tables.file_count == 0)
@@ -30,7 +31,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = {"fuzz.toml", "fuzz.yaml", "fuzz.json", "fuzz.sh"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        check_config(names[i], (const char *)data, size, (struct launch_given){.gpu_count = 8});
-    check_config("fuzz.sh", (const char *)data, size, (struct launch_given){.as_dense = true});
+        check_config(names[i], (const char *)data, size,
+                     (struct launch_known_facts){.gpu_count = 8});
+    check_config("fuzz.sh", (const char *)data, size,
+                 (struct launch_known_facts){.takes_experts_as_dense = true});
     return 0;
 }

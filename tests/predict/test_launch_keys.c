@@ -149,9 +149,9 @@ static void other_formats_are_refused_by_name(void)
         const char *keys = f->keys, *arguments = f->arguments, *programs = f->programs;
         if (f->framework != LAUNCH_FRAMEWORK_COUNT)
             continue;
-        CHECK(f->name, f->use_instead != NULL);
+        CHECK(f->name, f->advice_instead != NULL);
         refused++;
-        snprintf(name, sizeof name, "of %s, which is not read; %.20s", f->name, f->use_instead);
+        snprintf(name, sizeof name, "of %s, which is not read; %.20s", f->name, f->advice_instead);
         while (next_word(&keys, word, sizeof word)) {
             snprintf(text, sizeof text,
                      "model_name_or_path: x\nlearning_rate: 1\ntrain_batch_size: 8\n%s: 1\n", word);

@@ -20,7 +20,7 @@ static const char *branch_of(const char *condition)
         const struct shell_command *command = &script.command[i];
         const char *name = command->word[0].text;
         if (strcmp(name, "yes") == 0 || strcmp(name, "no") == 0)
-            branch = command->may_not_run ? "open" : name[0] == 'y' ? "yes" : "no";
+            branch = command->runs_conditionally ? "open" : name[0] == 'y' ? "yes" : "no";
     }
     shell_release(&script);
     diag_release(&diag);

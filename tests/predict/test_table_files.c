@@ -151,7 +151,7 @@ static void put_said(struct text *out, const struct launch_tables *tables, const
     enum status status = launch_read_text(&launch, "mine.yaml", settings, strlen(settings), &diag);
     if (status == STATUS_OK)
         status = launch_make_options(
-            &launch, (struct launch_given){.gpu_count = 8, .gpu_bytes = 80 * 0x1p30}, &diag);
+            &launch, (struct launch_known_facts){.gpu_count = 8, .gpu_bytes = 80 * 0x1p30}, &diag);
     for (size_t i = 0; i < launch.option_count; i++)
         text_printf(out, "--%s %s\n", launch.option[i].name,
                     launch.option[i].value == NULL ? "" : launch.option[i].value);
@@ -230,7 +230,7 @@ static bool is_ignored(const struct launch_table_file *file, const char *key)
     const struct table_row *row = launch_table_find_row(file, key, NULL);
     bool ignored = row != NULL;
     for (; row != NULL; row = launch_table_find_row(file, key, row))
-        ignored = ignored && row->use == TABLE_IGNORED;
+        ignored = ignored && row->use == TABLE_USE_IGNORED;
     return ignored;
 }
 
@@ -257,7 +257,8 @@ static void shipped_tables_ignore_what_has_no_effect(void)
         }
         CHECK(path, keys > 40);
         for (size_t r = 0; r < file->row_count; r++)
-            ignored -= file->row[r].use == TABLE_IGNORED && is_ignored(file, file->row[r].setting);
+            ignored -=
+                file->row[r].use == TABLE_USE_IGNORED && is_ignored(file, file->row[r].setting);
         CHECK(path, ignored >= 0); /* every ignored row was judged */
         text_release(&text);
     }

@@ -46,7 +46,8 @@ static struct launch_reading read_text(const char *name, const char *text, size_
     struct diag diag = {0};
     r.status = launch_read_text(&launch, name, text, size, &diag);
     if (r.status == STATUS_OK)
-        r.status = launch_make_options(&launch, (struct launch_given){.gpu_count = 128}, &diag);
+        r.status =
+            launch_make_options(&launch, (struct launch_known_facts){.gpu_count = 128}, &diag);
     CHECK_INT(name, diag.error_count, r.status != STATUS_OK);
     text_puts(&r.options, "");
     text_puts(&r.remarks, "");

@@ -270,8 +270,8 @@ static bool round_trip(struct check_random *random, enum framework framework, st
         snprintf(vocab, sizeof vocab, "vocab=%lld", (long long)setup->model.vocab);
         enum status status = launch_read_text(&launch, "emitted", text.data, text.size, &diag);
         if (status == STATUS_OK)
-            status =
-                launch_make_options(&launch, (struct launch_given){.gpu_count = r->ranks}, &diag);
+            status = launch_make_options(&launch,
+                                         (struct launch_known_facts){.gpu_count = r->ranks}, &diag);
         if (status == STATUS_OK)
             status = choices_of(&read, &again, &launch, r->ranks,
                                 framework == FRAMEWORK_DEEPSPEED ? vocab : NULL, &diag);
