@@ -166,7 +166,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
                                 struct diag *diag)
 {
     setup->fits_probability = options_number(options, "fits-probability");
-    struct longest_certificate report = {.length_only = options_given(options, "emit")};
+    struct longest_certificate report = {.wants_length_only = options_given(options, "emit")};
     struct text out = {0};
     const struct screen screen = screen_make(&out);
     struct interrupt interrupt;
@@ -388,8 +388,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     if (interrupt_signal() != 0)
         status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
                             "ended by %s; %zu of %zu configurations were not searched%s%s",
-                            interrupt_signal_name(), best.count_of_kind[OUTCOME_NOT_SEARCHED],
-                            best.row_count,
+                            interrupt_signal_name(),
+                            best.outcome_count_of_kind[OUTCOME_NOT_SEARCHED], best.row_count,
                             writes && status == STATUS_OK ? "; the best of the others is in " : "",
                             writes && status == STATUS_OK ? options_text(options, "o") : "");
     if (status == STATUS_OK || status == STATUS_NO)

@@ -193,7 +193,7 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
     print_labelled_line(screen, "next", put_next_length, r);
     if (r->less_probable_longest.tokens > 0)
         print_labelled_line(screen, "less sure", put_less_probable_length, r);
-    if (r->were_options_tried)
+    if (r->has_tried_options)
         print_labelled_line(screen, "with", put_enabling_options, r);
     if (all && r->next_prediction.is_simulated)
         print_peak(screen, &r->next_prediction);

@@ -25,7 +25,7 @@ struct strategy_results plan_strategy_results(const struct best *best, uint8_t s
             (f.open_ended == NULL ||
              ladder_longest_tokens(&o->ladder) > ladder_longest_tokens(&f.open_ended->ladder)))
             f.open_ended = o;
-        if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
+        if ((o->kind == OUTCOME_DOES_NOT_FIT || o->kind == OUTCOME_OVER_MEMORY_BOUND) &&
             (f.nearest_unfit == NULL || o->missing_bytes < f.nearest_unfit->missing_bytes))
             f.nearest_unfit = o;
     }
@@ -37,7 +37,7 @@ enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winn
 {
     enum cause most = CAUSE_OTHER;
     *by_s = 0;
-    if (!o->are_causes_final || !winner->are_causes_final)
+    if (!o->has_final_causes || !winner->has_final_causes)
         return most;
     for (int c = 0; c < CAUSE_COUNT; c++) {
         double more_s =
@@ -117,7 +117,7 @@ void plan_put_batch_spread(struct text *out, const struct outcome *o)
 void plan_put_batches_won(struct text *out, const struct outcome *o)
 {
     if (o->spread.step_count > 1)
-        text_printf(out, ", faster than the best in %zu of %zu batches", o->won_batches,
+        text_printf(out, ", faster than the best in %zu of %zu batches", o->won_batch_count,
                     o->spread.step_count);
     else if (o->spread.step_count == 1)
         text_puts(out, ", in 1 batch");

@@ -29,7 +29,7 @@ struct plan_report {
     /* a command with the options of the model, the cluster, the length and the batch; with a row's options appended, it
      * predicts that row */
     const char *base_command;
-    struct machine_step sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
+    struct sensitivity_step sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
     /* [strategies] the seconds by which the best configuration of a strategy is slower than the winner, split by
      * what causes them; known only for strategies that lost, with `has_details` */
     struct lag_split split[PLAN_FAMILIES];

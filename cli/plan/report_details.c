@@ -151,10 +151,10 @@ static void put_split_line(struct text *out, const struct plan_report *r, const 
     case OUTCOME_NOT_BETTER:
         text_printf(out, "no more than %.1f tokens/s/GPU", o->rate_bound);
         break;
-    case OUTCOME_UNFIT:
-    case OUTCOME_NO_ROOM:
+    case OUTCOME_DOES_NOT_FIT:
+    case OUTCOME_OVER_MEMORY_BOUND:
         plan_put_unfit_reason(out, o);
-        if (o->kind == OUTCOME_NO_ROOM)
+        if (o->kind == OUTCOME_OVER_MEMORY_BOUND)
             text_puts(out, " of states and what cannot leave alone");
         break;
     default:
@@ -256,12 +256,14 @@ static void put_search_request(struct text *out, const struct plan_report *r)
     text_printf(out,
                 "%-11s%zu configurations: %zu have no room for states and layer inputs, %zu do not "
                 "fit, %zu cannot be better, %zu simulated, %zu cannot be built\n",
-                "searched", best->row_count, best->count_of_kind[OUTCOME_NO_ROOM],
-                best->count_of_kind[OUTCOME_UNFIT], best->count_of_kind[OUTCOME_NOT_BETTER],
-                best->count_of_kind[OUTCOME_SIMULATED], best->count_of_kind[OUTCOME_REFUSED]);
-    if (best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0)
+                "searched", best->row_count, best->outcome_count_of_kind[OUTCOME_OVER_MEMORY_BOUND],
+                best->outcome_count_of_kind[OUTCOME_DOES_NOT_FIT],
+                best->outcome_count_of_kind[OUTCOME_NOT_BETTER],
+                best->outcome_count_of_kind[OUTCOME_SIMULATED],
+                best->outcome_count_of_kind[OUTCOME_REFUSED]);
+    if (best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED] > 0)
         text_printf(out, "%-11s%zu of them were not searched: %s ended the search\n", "left",
-                    best->count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
+                    best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
 }
 
 /* Appends a speed that none of the configurations that were not simulated exceeds. If one that was
@@ -337,7 +339,7 @@ void plan_report_print_details(struct text *out, const struct plan_report *r)
                     "fits", r->only_framework, r->only_framework);
     else if (!found)
         text_printf(out, "%-11snothing%s\n", "fits",
-                    best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ? " so far" : "");
+                    best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ? " so far" : "");
     if (found) {
         text_printf(out, "%-11s", "predict");
         plan_put_base_command(out, r);

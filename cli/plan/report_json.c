@@ -113,7 +113,7 @@ static void put_batches(struct rows *rows, const struct outcome *o)
     rows_put_number(&one, s->median_s);
     rows_put_number(&one, s->percentile_90_s);
     rows_put_number(&one, s->longest_s);
-    rows_put_number(&one, (double)o->won_batches);
+    rows_put_number(&one, (double)o->won_batch_count);
     rows_end(&one);
 }
 
@@ -217,12 +217,12 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_put_count(&w, "gpus", best->gpu_count);
     json_put_text(&w, "only", r->only_framework);
     json_put_count(&w, "configurations", best->row_count);
-    json_put_count(&w, "simulated", best->count_of_kind[OUTCOME_SIMULATED]);
-    json_put_count(&w, "not_searched", best->count_of_kind[OUTCOME_NOT_SEARCHED]);
+    json_put_count(&w, "simulated", best->outcome_count_of_kind[OUTCOME_SIMULATED]);
+    json_put_count(&w, "not_searched", best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED]);
     if (best->row_count > 0 && best->row[0].kind == OUTCOME_SIMULATED && best->goal != GOAL_LONGEST)
         json_put_number(&w, "proved_gap", best_possible_gain(best));
     json_put_number(&w, "asked_probability", r->probable->asked_probability);
-    json_put_number(&w, "taken_probability", r->probable->taken_probability);
+    json_put_number(&w, "taken_probability", r->probable->search_probability);
     struct rows rows = {.json = &w};
     if (r->probable->less_probable_outcome.kind == OUTCOME_SIMULATED) {
         rows_begin_single(&rows, "less_probable", &plan_tables[PLAN_OUTCOME]);

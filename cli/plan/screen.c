@@ -35,10 +35,10 @@ static void print_winner(const struct screen *screen, const struct plan_report *
     static const char *const answers[GOAL_COUNT] = {"Fastest", "Fewest GPUs", "Longest"};
     const struct best *best = r->best;
     const struct outcome *o = &best->row[0];
-    bool open = best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ||
+    bool open = best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ||
                 o->verdict.fits_probability < VERDICT_SURE_PROBABILITY;
     struct text rest = {0};
-    text_puts(&rest, best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ? " so far: " : ": ");
+    text_puts(&rest, best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ? " so far: " : ": ");
     if (best->goal == GOAL_GPUS)
         text_printf(&rest, "%zu, ", best->gpu_count);
     put_length(&rest, r, o);
@@ -66,7 +66,7 @@ static void print_fit_probability(const struct screen *screen, const struct plan
     const struct best *best = r->best;
     const struct outcome *o = &r->probable->less_probable_outcome, *winner = &best->row[0];
     struct text text = {0};
-    if (r->probable->taken_probability < r->probable->asked_probability) {
+    if (r->probable->search_probability < r->probable->asked_probability) {
         text_printf(&text, "No configuration fits with a probability of %g; this is the safest.",
                     r->probable->asked_probability);
     } else if (o->kind == OUTCOME_SIMULATED) {
@@ -97,11 +97,11 @@ static void print_nothing_fits(const struct screen *screen, const struct plan_re
     struct text rest = {0};
     for (size_t i = 0; i < best->row_count; i++) {
         const struct outcome *o = &best->row[i];
-        if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
+        if ((o->kind == OUTCOME_DOES_NOT_FIT || o->kind == OUTCOME_OVER_MEMORY_BOUND) &&
             (nearest == NULL || o->missing_bytes < nearest->missing_bytes))
             nearest = o;
     }
-    text_puts(&rest, best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ? " so far" : "");
+    text_puts(&rest, best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED] > 0 ? " so far" : "");
     if (best->row_count == 0 && r->only_framework != NULL) {
         text_printf(&rest,
                     ": %s expresses none of what is left open; --emit %s --emit-winner says why of "
@@ -126,7 +126,7 @@ static void print_nothing_fits(const struct screen *screen, const struct plan_re
 static void put_bound_of_unsimulated(struct text *out, const struct best *best)
 {
     double gap = best->goal == GOAL_LONGEST ? 0 : best_possible_gain(best);
-    if (best->goal == GOAL_LONGEST && best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0)
+    if (best->goal == GOAL_LONGEST && best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED] > 0)
         text_puts(out, "nothing yet: one that was not searched may take a longer sequence");
     else if (best->goal == GOAL_LONGEST && best->row[0].is_open_ended)
         text_puts(out, "nothing beyond the best's sequence: no longer one was asked about");
@@ -135,8 +135,8 @@ static void put_bound_of_unsimulated(struct text *out, const struct best *best)
     if (best->goal == GOAL_LONGEST)
         return;
     if (best->goal == GOAL_GPUS && best->gpu_count > 1 &&
-        best->count_of_kind[OUTCOME_NOT_SEARCHED] == 0)
-        text_puts(out, best->has_unfinished_smaller
+        best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED] == 0)
+        text_puts(out, best->has_unfinished_search_on_fewer_gpus
                            ? "a smaller number of GPUs was not searched to its end; on these "
                            : "no configuration fits on the next smaller number of GPUs; on these ");
     if (gap < 0.0005)
@@ -173,13 +173,14 @@ static void print_search_request(const struct screen *screen, const struct plan_
     text_printf(&line,
                 "%zu configurations: %zu simulated, %zu that cannot be better, %zu that do "
                 "not fit, %zu that cannot be built",
-                best->row_count, best->count_of_kind[OUTCOME_SIMULATED],
-                best->count_of_kind[OUTCOME_NOT_BETTER],
-                best->count_of_kind[OUTCOME_NO_ROOM] + best->count_of_kind[OUTCOME_UNFIT],
-                best->count_of_kind[OUTCOME_REFUSED]);
-    if (best->count_of_kind[OUTCOME_NOT_SEARCHED] > 0)
+                best->row_count, best->outcome_count_of_kind[OUTCOME_SIMULATED],
+                best->outcome_count_of_kind[OUTCOME_NOT_BETTER],
+                best->outcome_count_of_kind[OUTCOME_OVER_MEMORY_BOUND] +
+                    best->outcome_count_of_kind[OUTCOME_DOES_NOT_FIT],
+                best->outcome_count_of_kind[OUTCOME_REFUSED]);
+    if (best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED] > 0)
         text_printf(&line, ", %zu not searched: %s ended the search",
-                    best->count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
+                    best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
     screen_put_labelled_line(screen, "searched", line.data);
     line.size = 0;
     if (setup->at_most_reason_mask != 0) {

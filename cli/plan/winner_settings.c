@@ -116,7 +116,7 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
     struct best own = {.limits = all->limits};
     struct text name = {0};
     open.only_framework = &framework;
-    if (space_allows(&open, &all->row[0].request))
+    if (space_allows_request(&open, &all->row[0].request))
         return plan_settings_of_winner(out, framework, all, diag);
     struct probable_choice probable;
     enum status status =
@@ -152,12 +152,12 @@ enum status plan_settings_of_interrupted(struct text *out, enum framework framew
         out,
         "# the search was ended by %s: %zu of %zu configurations were not searched, and one "
         "of them may be better\n",
-        best_end_reason(all), all->count_of_kind[OUTCOME_NOT_SEARCHED], all->row_count);
+        best_end_reason(all), all->outcome_count_of_kind[OUTCOME_NOT_SEARCHED], all->row_count);
     open.only_framework = &framework;
     for (size_t i = 0; i < all->row_count && all->row[i].kind == OUTCOME_SIMULATED; i++) {
         struct best one = *all;
         one.row = &all->row[i];
-        if (!winner && !space_allows(&open, &one.row->request))
+        if (!winner && !space_allows_request(&open, &one.row->request))
             continue;
         put_gpu_count_line(out, one.row->request.ranks);
         put_named_outcome(out, "the best so far", &one);

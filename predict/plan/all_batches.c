@@ -98,7 +98,7 @@ static enum status predict_missing_steps(struct batch_comparison *c, struct diag
 }
 
 /* Returns a compared row's tokens/s/GPU: the mean tokens of its batches over the median of their steps. */
-static double median_rate(const struct compared_row *c)
+static double median_tokens_per_s_gpu(const struct compared_row *c)
 {
     double median_s = step_spread_of(c->step_s, c->predicted_batch_count).median_s;
     return packed_set_mean_tokens(c->row->packed_set, c->predicted_batch_count) / median_s /
@@ -112,33 +112,33 @@ static const struct compared_row *fastest_row(const struct batch_comparison *c)
     for (size_t i = 1; i < c->compared_row_count; i++)
         if (c->compared_row[i].predicted_batch_count > first->predicted_batch_count ||
             (c->compared_row[i].predicted_batch_count == first->predicted_batch_count &&
-             median_rate(&c->compared_row[i]) > median_rate(first)))
+             median_tokens_per_s_gpu(&c->compared_row[i]) > median_tokens_per_s_gpu(first)))
             first = &c->compared_row[i];
     return first;
 }
 
-static double rate_in_batch(const struct compared_row *c, size_t batch)
+static double tokens_per_s_gpu_in_batch(const struct compared_row *c, size_t batch)
 {
     return packed_set_tokens(c->row->packed_set, batch) / c->step_s[batch] /
            (double)c->row->request.ranks;
 }
 
 /* Returns on how many of the batches on which two rows were both predicted the first row, c, is faster. */
-static size_t count_batches_won(const struct compared_row *c, const struct compared_row *other)
+static size_t count_won_batches(const struct compared_row *c, const struct compared_row *other)
 {
     size_t won = 0, count = c->predicted_batch_count < other->predicted_batch_count
                                 ? c->predicted_batch_count
                                 : other->predicted_batch_count;
     for (size_t b = 0; b < count; b++)
-        won += rate_in_batch(c, b) > rate_in_batch(other, b);
+        won += tokens_per_s_gpu_in_batch(c, b) > tokens_per_s_gpu_in_batch(other, b);
     return won;
 }
 
-/* Begins the comparison with the rows that are within DOCUMENTS_MARGIN of the best one, at most COMPARED_ROWS, on their
- * first COMPARED_FIRST batches. The steps of their typical batches are known from the search. */
+/* Begins the comparison with the rows that are within DOCUMENTS_MARGIN_SHARE of the best one, at most COMPARED_ROWS, on
+ * their first COMPARED_FIRST batches. The steps of their typical batches are known from the search. */
 static void begin_comparison(struct batch_comparison *c, struct best *best)
 {
-    double least = best->row[0].rate_bound / (1 + DOCUMENTS_MARGIN);
+    double least = best->row[0].rate_bound / (1 + DOCUMENTS_MARGIN_SHARE);
     for (size_t i = 0; i < best->row_count && c->compared_row_count < COMPARED_ROWS; i++) {
         struct outcome *row = &best->row[i];
         if (row->kind != OUTCOME_SIMULATED || row->rate_bound < least)
@@ -156,12 +156,12 @@ static void begin_comparison(struct batch_comparison *c, struct best *best)
 static void extend_to_all_batches(struct batch_comparison *c)
 {
     const struct compared_row *first = fastest_row(c);
-    bool stays[COMPARED_ROWS];
+    bool is_row_kept[COMPARED_ROWS];
     for (size_t i = 0; i < c->compared_row_count; i++)
-        stays[i] =
-            &c->compared_row[i] == first || count_batches_won(&c->compared_row[i], first) > 0;
+        is_row_kept[i] =
+            &c->compared_row[i] == first || count_won_batches(&c->compared_row[i], first) > 0;
     for (size_t i = 0; i < c->compared_row_count; i++)
-        if (stays[i])
+        if (is_row_kept[i])
             c->compared_row[i].predicted_batch_count =
                 c->compared_row[i].row->packed_set->batch_count;
 }
@@ -172,13 +172,13 @@ static void extend_to_all_batches(struct batch_comparison *c)
 static void scale_rates(struct batch_comparison *c, struct best *best,
                         const struct compared_row *first)
 {
-    double all = median_rate(first), typical = first->row->rate_bound;
+    double all = median_tokens_per_s_gpu(first), typical = first->row->rate_bound;
     for (size_t i = 0; i < best->row_count; i++)
         best->row[i].rate_bound *= all / typical;
     for (size_t i = 0; i < c->compared_row_count; i++) {
         struct compared_row same = *first, *own = &c->compared_row[i];
         same.predicted_batch_count = own->predicted_batch_count;
-        own->row->rate_bound = all * median_rate(own) / median_rate(&same);
+        own->row->rate_bound = all * median_tokens_per_s_gpu(own) / median_tokens_per_s_gpu(&same);
     }
 }
 
@@ -226,7 +226,7 @@ static uint64_t explanation_key(const struct setup *setup, const struct outcome 
 }
 
 /* Simulates the typical step of the first COMPARED_ROWS rows, and of the best row of each strategy, and stores the
- * causes of its time (cause_s, are_causes_final) in the row. */
+ * causes of its time (cause_s, has_final_causes) in the row. */
 static enum status explain_rows(struct best *best, struct setup *setup, struct diag *diag)
 {
     struct row_explanation e = {setup, heap_alloc(best->row_count + 1, sizeof(struct outcome *))};
@@ -249,9 +249,9 @@ static enum status explain_rows(struct best *best, struct setup *setup, struct d
     progress_end();
     free(key);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        if (out[i].are_causes_final) { /* the rest of the row is of all batches */
+        if (out[i].has_final_causes) { /* the rest of the row is of all batches */
             memcpy(e.row[i]->cause_s, out[i].cause_s, sizeof out[i].cause_s);
-            e.row[i]->are_causes_final = true;
+            e.row[i]->has_final_causes = true;
         }
     free(out);
     free((void *)e.row);
@@ -263,24 +263,24 @@ enum status all_batches_rank(struct best *best, struct setup *setup, struct diag
     struct batch_comparison c = {.setup = setup, .kept_jobs = &best->limits.kept_jobs};
     begin_comparison(&c, best);
     enum status status = predict_missing_steps(&c, diag);
-    bool complete = status == STATUS_OK && all_steps_are_predicted(&c);
-    if (complete) {
+    bool is_complete = status == STATUS_OK && all_steps_are_predicted(&c);
+    if (is_complete) {
         extend_to_all_batches(&c);
         status = predict_missing_steps(&c, diag);
-        complete = status == STATUS_OK && all_steps_are_predicted(&c);
+        is_complete = status == STATUS_OK && all_steps_are_predicted(&c);
     }
-    const struct compared_row *first = complete ? fastest_row(&c) : NULL;
-    if (complete)
+    const struct compared_row *first = is_complete ? fastest_row(&c) : NULL;
+    if (is_complete)
         scale_rates(&c, best, first);
-    for (size_t i = 0; i < c.compared_row_count && complete; i++) {
+    for (size_t i = 0; i < c.compared_row_count && is_complete; i++) {
         struct outcome *row = c.compared_row[i].row;
-        row->won_batches = count_batches_won(&c.compared_row[i], first);
+        row->won_batch_count = count_won_batches(&c.compared_row[i], first);
         row->spread =
             step_spread_of(c.compared_row[i].step_s, c.compared_row[i].predicted_batch_count);
     }
     for (size_t i = 0; i < c.compared_row_count; i++)
         free(c.compared_row[i].step_s);
-    if (complete)
+    if (is_complete)
         best_rank(best);
     return status == STATUS_OK ? explain_rows(best, setup, diag) : status;
 }

@@ -1,6 +1,6 @@
 /* predict/plan/all_batches.h: the best rows of a search over packed documents, compared on many batches.
  *
- * The rows that are within DOCUMENTS_MARGIN of the best one on their typical batch, at most COMPARED_ROWS, are
+ * The rows that are within DOCUMENTS_MARGIN_SHARE of the best one on their typical batch, at most COMPARED_ROWS, are
  * predicted on the first COMPARED_FIRST batches. The fastest of them on these batches, and every row that is faster
  * than it on at least one of them, are then predicted on all batches. For the first COMPARED_ROWS rows of the new
  * ranking, and for the best of each strategy, the causes of the typical step are found.
@@ -14,8 +14,8 @@
 enum { COMPARED_FIRST = 4, COMPARED_ROWS = 16 };
 
 /* Compares the rows, which best_rank() has sorted by their typical batches, on all batches and sorts them again. Sets
- * `spread` and won_batches of the compared rows, rate_bound of all rows, and the causes of those named above. If a step
- * cannot be predicted, or after a signal that base/interrupt.h has noted, order, spreads and rates stay as they
+ * `spread` and won_batch_count of the compared rows, rate_bound of all rows, and the causes of those named above. If a
+ * step cannot be predicted, or after a signal that base/interrupt.h has noted, order, spreads and rates stay as they
  * were. */
 enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag);
 

@@ -4,7 +4,7 @@
  * candidate is asked only whether it fits a longer sequence than the best one so far.
  *
  * Over packed documents the search compares the typical batch of each packed set, and keeps every outcome within
- * DOCUMENTS_MARGIN of the best; predict/plan/all_batches.h then compares these on the other batches. */
+ * DOCUMENTS_MARGIN_SHARE of the best; predict/plan/all_batches.h then compares these on the other batches. */
 #ifndef PREDICT_PLAN_BEST_H
 #define PREDICT_PLAN_BEST_H
 
@@ -15,7 +15,7 @@
 
 /* A configuration that is slower than the best by more than this share on its typical batch is not tried on other
  * batches. */
-#define DOCUMENTS_MARGIN 0.05
+#define DOCUMENTS_MARGIN_SHARE 0.05
 
 enum plan_goal { GOAL_SPEED, GOAL_GPUS, GOAL_LONGEST, GOAL_COUNT };
 
@@ -38,7 +38,7 @@ struct best {
     struct space space;
     struct outcome *row; /* one per candidate on gpu_count GPUs, best first */
     size_t row_count;
-    size_t count_of_kind[OUTCOME_KIND_COUNT];
+    size_t outcome_count_of_kind[OUTCOME_KIND_COUNT];
     bool hit_time_limit; /* limits.time_limit_s ended the search */
     /* OUTCOME_SIMULATED: the best configuration that fits with a lower probability than the setup asks for, but at
      * least 0.5. Other kinds: none was found. With GOAL_GPUS it is the best on the fewest GPUs on which there is one.
@@ -48,7 +48,7 @@ struct best {
     size_t less_probable_gpu_count;
     size_t gpu_count; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
     /* GOAL_GPUS: a limit ended a search on fewer GPUs before it found a configuration that fits */
-    bool has_unfinished_smaller;
+    bool has_unfinished_search_on_fewer_gpus;
 };
 
 /* Searches the space and fills *best, which must be all-zero except its limits; release it in either case. With

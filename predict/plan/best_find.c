@@ -29,25 +29,26 @@ struct candidate_round {
 /* The state of a candidate after some of its repairs. A repair is skipped if the next length, after those that are
  * known to fit this candidate or the best one so far, does not fit with it or is not tried at all. */
 struct longest_reached {
-    bool allows_length;  /* the choices allow some length, with one of the repairs */
-    bool is_skipped;     /* one of the repairs was skipped */
-    bool has_ladder_end; /* no longer length is tried at all, so other repairs need not be tried */
-    int64_t tokens;      /* the longest sequence that fits; 0: none */
-    struct request request; /* the request that has it; unset if tokens is 0 */
-    struct verdict verdict; /* the verdict of `request` */
-    bool open_ended;        /* longer sequences than `tokens` may fit: the lengths ended there */
+    bool allows_length; /* the choices allow some length, with one of the repairs */
+    bool is_skipped;    /* one of the repairs was skipped */
+    /* no longer length is tried at all, so other repairs need not be tried */
+    bool has_reached_ladder_end;
+    int64_t tokens;            /* the longest sequence that fits; 0: none */
+    struct request request;    /* the request that has it; unset if tokens is 0 */
+    struct verdict verdict;    /* the verdict of `request` */
+    bool is_open_ended_at_end; /* longer sequences than `tokens` may fit: the lengths ended there */
     /* the verdict on the shortest length of the ladder, with the last repair with which no length fitted; empty: with
      * every repair that was tried some length fitted */
     struct verdict next_verdict;
     struct length_ladder ladder; /* the lengths that are tried with the last repair */
-    int64_t never_fits;          /* this length and longer ones do not fit with any repair */
+    int64_t never_fits_tokens;   /* this length and longer ones do not fit with any repair */
 };
 
 /* True if a length fits. If host memory does not suffice for it, sets *never to the length: no repair reduces the bytes
  * that the host needs, except where part of the activations is offloaded by ratio (tests/cli/test_space.c). A length
  * from *never on does not fit. */
-static bool length_fits(const struct candidate_round *round, const struct request *request,
-                        int64_t tokens, int64_t *never)
+static bool does_length_fit(const struct candidate_round *round, const struct request *request,
+                            int64_t tokens, int64_t *never)
 {
     struct request asked = *request;
     const struct prediction_question question = {
@@ -57,7 +58,7 @@ static bool length_fits(const struct candidate_round *round, const struct reques
     bool fits = false;
     asked.seq = tokens;
     if (tokens >= *never ||
-        room_bound_lacks(&least, round->setup, &asked, round->setup->fits_probability))
+        room_bound_lacks_memory(&least, round->setup, &asked, round->setup->fits_probability))
         return false;
     if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
         fits = room_fits(round->setup, &p.verdict);
@@ -82,8 +83,9 @@ static void search_longer_with_repair(const struct candidate_round *round, struc
     const int64_t next = (known / ladder.shortest_tokens + 1) * ladder.shortest_tokens;
     r->allows_length = true;
     r->ladder = ladder;
-    r->has_ladder_end = next > ladder_longest_tokens(&ladder);
-    if (r->has_ladder_end || (known > 0 && !length_fits(round, request, next, &r->never_fits))) {
+    r->has_reached_ladder_end = next > ladder_longest_tokens(&ladder);
+    if (r->has_reached_ladder_end ||
+        (known > 0 && !does_length_fit(round, request, next, &r->never_fits_tokens))) {
         r->is_skipped = true;
         return;
     }
@@ -97,7 +99,7 @@ static void search_longer_with_repair(const struct candidate_round *round, struc
     r->tokens = longest.tokens;
     r->request = *request;
     r->verdict = longest.verdict;
-    r->open_ended = longest.next_tokens == 0;
+    r->is_open_ended_at_end = longest.next_tokens == 0;
 }
 
 /* Fills the outcome of a candidate with what is known before it is simulated, which it may never be. */
@@ -105,14 +107,14 @@ static void fill_unsimulated_outcome(struct outcome *o, const struct longest_rea
 {
     o->kind = !r->allows_length                ? OUTCOME_REFUSED
               : r->tokens > 0 || r->is_skipped ? OUTCOME_NOT_BETTER
-                                               : OUTCOME_UNFIT;
+                                               : OUTCOME_DOES_NOT_FIT;
     o->ladder = r->ladder;
     o->sequence_tokens = r->tokens;
-    o->is_open_ended = r->open_ended || r->has_ladder_end;
+    o->is_open_ended = r->is_open_ended_at_end || r->has_reached_ladder_end;
     o->verdict = r->tokens > 0 ? r->verdict : r->next_verdict;
     if (r->tokens > 0)
         o->request = r->request;
-    if (o->kind == OUTCOME_UNFIT)
+    if (o->kind == OUTCOME_DOES_NOT_FIT)
         o->missing_bytes = verdict_missing_bytes(&r->next_verdict);
 }
 
@@ -120,23 +122,25 @@ static void fill_unsimulated_outcome(struct outcome *o, const struct longest_rea
  * is longer than that of the best candidate so far, simulates it. */
 static void find_longest_of_candidate(const struct candidate_round *round, struct outcome *o)
 {
-    const int64_t beaten = round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
+    const int64_t tokens_to_exceed =
+        round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
     struct repairs repairs = repairs_make(round->given_request, round->open, &o->request);
-    struct longest_reached reached = {.never_fits = INT64_MAX};
+    struct longest_reached reached = {.never_fits_tokens = INT64_MAX};
     struct request request;
-    while (!reached.has_ladder_end && repairs_next(&request, &repairs))
-        search_longer_with_repair(round, &request,
-                                  reached.tokens > beaten ? reached.tokens : beaten, &reached);
+    while (!reached.has_reached_ladder_end && repairs_apply_next(&request, &repairs))
+        search_longer_with_repair(
+            round, &request, reached.tokens > tokens_to_exceed ? reached.tokens : tokens_to_exceed,
+            &reached);
     fill_unsimulated_outcome(o, &reached);
     const struct prediction_question question = {
         .setup = round->setup, .request = &o->request, .skips_offsets = true};
     struct prediction p = {0};
-    if (o->sequence_tokens > beaten && prediction_make(&p, &question, NULL) == STATUS_OK)
+    if (o->sequence_tokens > tokens_to_exceed && prediction_make(&p, &question, NULL) == STATUS_OK)
         outcome_fill_times(o, &p);
     prediction_release(&p);
 }
 
-static void try_candidate(void *context, size_t job, void *result)
+static void try_candidate_job(void *context, size_t job, void *result)
 {
     struct candidate_round *round = context;
     const struct candidate *c = &round->first_candidate[job];
@@ -150,15 +154,16 @@ static void try_candidate(void *context, size_t job, void *result)
  * candidate, and the longest sequence so far. */
 static uint64_t candidate_digest(const struct candidate_round *round, const struct candidate *c)
 {
-    int64_t beaten = round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
-    return digest_add(outcome_key(round->setup, round->open, c), &beaten, sizeof beaten);
+    int64_t tokens_to_exceed = round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
+    return digest_add(outcome_key(round->setup, round->open, c), &tokens_to_exceed,
+                      sizeof tokens_to_exceed);
 }
 
 /* ---- the search ---- */
 
 /* Orders candidates by the bytes that a GPU needs at least, fewest first; of equal ones, by the part of these bytes
  * that does not grow with the length. */
-static int smaller_need_first(const void *left, const void *right)
+static int compare_gpu_lower_bounds(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
     if (a->gpu_lower_bound_bytes != b->gpu_lower_bound_bytes)
@@ -179,23 +184,23 @@ static void fill_skipped_row(struct outcome *o, const struct candidate *c, enum 
 }
 
 /* Fills a row for every candidate, with the longest sequence that it reaches. Those that need the least memory are
- * taken first (smaller_need_first()), since others are then likely to be skipped. */
+ * taken first (compare_gpu_lower_bounds()), since others are then likely to be skipped. */
 static enum status find_longest(struct best *best, struct setup *setup,
                                 const struct space_open *open, struct diag *diag)
 {
     struct request given = setup->request;
     struct candidate_round round = {.setup = setup, .given_request = &given, .open = open};
-    struct outcome incumbent;
+    struct outcome best_outcome;
     double available = setup->cluster.device.memory_bytes - setup->cluster.device.driver_bytes;
     struct candidate *row = best->space.row;
     struct progress progress;
     enum status status = STATUS_OK;
     size_t next = 0;
     if (best->limits.outcome_to_beat != NULL) {
-        incumbent = *best->limits.outcome_to_beat;
-        round.best_so_far = &incumbent;
+        best_outcome = *best->limits.outcome_to_beat;
+        round.best_so_far = &best_outcome;
     }
-    qsort(row, best->row_count, sizeof *row, smaller_need_first);
+    qsort(row, best->row_count, sizeof *row, compare_gpu_lower_bounds);
     progress_begin(&progress, best->row_count, 0);
     while (next < best->row_count && status == STATUS_OK && interrupt_signal() == 0) {
         struct candidate batch[ROUND];
@@ -205,20 +210,20 @@ static enum status find_longest(struct best *best, struct setup *setup,
         for (; next < best->row_count && jobs < ROUND; next++) {
             /* a repair may move the optimizer, and with it this part of the bytes, to the host */
             double least = row[next].length_independent_bytes -
-                           (given.optimizer < 0 ? row[next].host_optimizer_saves_bytes : 0);
+                           (given.optimizer < 0 ? row[next].bytes_saved_by_host_optimizer : 0);
             place[jobs] = next;
             if (least <= available) {
                 batch[jobs++] = row[next];
                 continue;
             }
-            fill_skipped_row(&best->row[next], &row[next], OUTCOME_NO_ROOM);
+            fill_skipped_row(&best->row[next], &row[next], OUTCOME_OVER_MEMORY_BOUND);
             best->row[next].missing_bytes = least - available;
         }
         progress.done_before_run = next - jobs;
         round.first_candidate = batch;
         for (size_t i = 0; i < jobs && best->limits.kept_jobs.answer_file != NULL; i++)
             key[i] = candidate_digest(&round, &batch[i]);
-        status = kept_jobs_run(&best->limits.kept_jobs, key, jobs, sizeof out[0], try_candidate,
+        status = kept_jobs_run(&best->limits.kept_jobs, key, jobs, sizeof out[0], try_candidate_job,
                                &round, out, &progress, diag);
         for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
             if (out[i].request.model == NULL) { /* an interrupt ended it */
@@ -228,9 +233,9 @@ static enum status find_longest(struct best *best, struct setup *setup,
             outcome_restore_pointers(&out[i], &batch[i]);
             best->row[place[i]] = out[i];
             if (out[i].kind == OUTCOME_SIMULATED &&
-                (round.best_so_far == NULL || best_is_better(best->goal, &out[i], &incumbent))) {
-                incumbent = out[i];
-                round.best_so_far = &incumbent;
+                (round.best_so_far == NULL || best_is_better(best->goal, &out[i], &best_outcome))) {
+                best_outcome = out[i];
+                round.best_so_far = &best_outcome;
             }
         }
     }
@@ -251,7 +256,7 @@ static enum status search_candidates(struct best *best, struct setup *setup,
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < best->row_count; i++)
-        best->count_of_kind[best->row[i].kind]++;
+        best->outcome_count_of_kind[best->row[i].kind]++;
     best_rank(best);
     if (best->row_count == 0 || best->row[0].kind != OUTCOME_SIMULATED)
         return STATUS_NO;
@@ -296,8 +301,8 @@ enum status best_find(struct best *best, enum plan_goal goal, struct setup *setu
                               .limits = last.limits,
                               .less_probable_best = last.less_probable_best,
                               .less_probable_gpu_count = last.less_probable_gpu_count,
-                              .has_unfinished_smaller =
-                                  last.has_unfinished_smaller || last.hit_time_limit};
+                              .has_unfinished_search_on_fewer_gpus =
+                                  last.has_unfinished_search_on_fewer_gpus || last.hit_time_limit};
         enum status status = space_add(&best->space, setup, gpus, open,
                                        gpus == setup->cluster.gpus ? diag : &unread);
         diag_release(&unread);

@@ -26,7 +26,7 @@ enum framework {
 extern const char *const framework_names[FRAMEWORK_COUNT];
 
 /* True if the framework has settings that mean these choices. Rows about the model do not count. */
-bool expressible_is(enum framework framework, const struct choices *choices);
+bool expressible_by_framework(enum framework framework, const struct choices *choices);
 
 /* Fails if the framework cannot express the choices. The error names each choice that it cannot express. */
 enum status expressible_check(enum framework framework, const struct choices *choices,

@@ -16,7 +16,7 @@
 
 /* The search for the best configuration of a strategy ends when no other configuration of that strategy may be faster
  * by more than this share, or than the gap that the user allows if that is larger. */
-#define RUNNER_UP_GAP 0.01
+#define RUNNER_UP_GAP_SHARE 0.01
 
 /* ---- layers ---- */
 
@@ -36,7 +36,7 @@ static uint32_t find_or_add_layer(struct rate_search *s, const struct layer_key 
 static void find_layers_of_candidate(struct rate_search *s, size_t i)
 {
     const struct request *request = &s->best->space.row[i].request;
-    struct search_node *node = &s->node[i];
+    struct candidate_search *node = &s->node[i];
     struct layer_key key;
     struct choices c;
     node->least_layer_row = node->own_layer_row = SEARCH_NO_LAYER;
@@ -63,7 +63,7 @@ static double rate_of_step(const struct candidate *c, double step_s)
 static void tighten_bound_by_layers(struct rate_search *s, size_t i)
 {
     const struct candidate *candidate = &s->best->space.row[i];
-    struct search_node *node = &s->node[i];
+    struct candidate_search *node = &s->node[i];
     const struct search_layer *least = &s->layer[node->least_layer_row],
                               *own = &s->layer[node->own_layer_row];
     struct layer_lower_bound layer = {least->layer_time.kernels_s, own->layer_time.issue_s,
@@ -133,7 +133,7 @@ static void find_other_placements(struct rate_search *s)
 /* True if a candidate with this verdict would not fit even without NCCL's buffers. Then the candidate with the other
  * placement of stages, which needs the same bytes apart from these buffers, does not fit either. verdict: that of the
  * repair with which the fewest bytes are missing. */
-static bool other_placement_lacks(const struct verdict *verdict)
+static bool other_placement_lacks_memory(const struct verdict *verdict)
 {
     struct verdict least = *verdict;
     uint64_t *needed = &least.needed_bytes[LIMIT_DEVICE];
@@ -148,11 +148,11 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
                                             const struct candidate_answer *a)
 {
     const size_t t = s->node[i].other_placement;
-    struct search_node *other = &s->node[t];
+    struct candidate_search *other = &s->node[t];
     struct outcome *o = &s->best->row[t];
-    if (t == i || other->next_stage == STAGE_DONE || a->outcome.kind != OUTCOME_UNFIT ||
+    if (t == i || other->next_stage == STAGE_DONE || a->outcome.kind != OUTCOME_DOES_NOT_FIT ||
         a->less_probable_outcome.kind == OUTCOME_SIMULATED ||
-        !other_placement_lacks(&a->outcome.verdict) ||
+        !other_placement_lacks_memory(&a->outcome.verdict) ||
         (a->next_stage != STAGE_DONE && other->repair >= a->repair))
         return;
     const struct candidate *candidate = &s->best->space.row[t];
@@ -166,8 +166,9 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
         other->next_stage = STAGE_SHORT;
 }
 
-/* Makes a row and a node for each candidate. A candidate is done (OUTCOME_NO_ROOM) if its lower bound of bytes exceeds
- * the memory that the driver leaves of the device, even after what a move of the optimizer to the host may save. */
+/* Makes a row and a node for each candidate. A candidate is done (OUTCOME_OVER_MEMORY_BOUND) if its lower bound of
+ * bytes exceeds the memory that the driver leaves of the device, even after what a move of the optimizer to the host
+ * may save. */
 static void begin_search(struct rate_search *s)
 {
     struct best *best = s->best;
@@ -175,17 +176,18 @@ static void begin_search(struct rate_search *s)
     double available = device->memory_bytes - device->driver_bytes;
     for (size_t i = 0; i < best->space.candidate_count; i++) {
         const struct candidate *c = &best->space.row[i];
-        /* a repair may move the optimizer to the host, which saves host_optimizer_saves_bytes on the GPU */
+        /* a repair may move the optimizer to the host, which saves bytes_saved_by_host_optimizer on the GPU */
         double least = c->gpu_lower_bound_bytes -
-                       (s->given_request->optimizer < 0 ? c->host_optimizer_saves_bytes : 0);
+                       (s->given_request->optimizer < 0 ? c->bytes_saved_by_host_optimizer : 0);
         best->row[i] = (struct outcome){.kind = OUTCOME_REFUSED,
                                         .request = c->request,
                                         .strategy = c->strategy,
                                         .packed_set = c->packed_set,
                                         .sequence_tokens = c->request.seq};
-        s->node[i] = (struct search_node){.rate_bound = rate_of_step(c, c->step_lower_bound_s)};
+        s->node[i] =
+            (struct candidate_search){.rate_bound = rate_of_step(c, c->step_lower_bound_s)};
         if (least > available) {
-            finish_candidate(s, i, OUTCOME_NO_ROOM);
+            finish_candidate(s, i, OUTCOME_OVER_MEMORY_BOUND);
             best->row[i].missing_bytes = least - available;
         } else {
             find_layers_of_candidate(s, i);
@@ -197,7 +199,7 @@ static void begin_search(struct rate_search *s)
 /* Makes the outcome the best one so far if it is better, and sets the rate that others must exceed. With packed
  * documents that rate is lower than the best one's, so that several of the fastest are found and compared on other
  * batches. */
-static void note_best_outcome(struct rate_search *s, const struct outcome *o)
+static void keep_best_outcome(struct rate_search *s, const struct outcome *o)
 {
     double rate = o->rate_bound;
     if (best_is_better(s->best->goal, o, &s->best_so_far))
@@ -210,24 +212,24 @@ static void note_best_outcome(struct rate_search *s, const struct outcome *o)
         }
     s->rate_to_exceed = s->best_so_far.rate_bound;
     if (o->packed_set != NULL)
-        s->rate_to_exceed = fmax(s->best_so_far.rate_bound / (1 + DOCUMENTS_MARGIN),
+        s->rate_to_exceed = fmax(s->best_so_far.rate_bound / (1 + DOCUMENTS_MARGIN_SHARE),
                                  s->fastest_rates[COMPARED_ROWS - 1]);
 }
 
 static void apply_answer(struct rate_search *s, const struct search_job *job,
                          const struct candidate_answer *a)
 {
-    struct search_node *node = &s->node[job->node_index];
+    struct candidate_search *node = &s->node[job->node_index];
     if (job->stage == STAGE_LAYER) {
         struct search_layer *layer = &s->layer[job->layer_row];
-        layer->has_step = layer->has_sums;
-        layer->has_sums = true;
+        layer->has_step = layer->has_kernel_sums;
+        layer->has_kernel_sums = true;
         layer->layer_time = a->layer_time;
         for (size_t i = 0; i < s->best->space.candidate_count; i++)
             if (s->node[i].next_stage == STAGE_LAYER &&
                 (s->node[i].least_layer_row == job->layer_row ||
                  s->node[i].own_layer_row == job->layer_row) &&
-                s->layer[s->node[i].least_layer_row].has_sums)
+                s->layer[s->node[i].least_layer_row].has_kernel_sums)
                 tighten_bound_by_layers(s, i);
         return;
     }
@@ -241,7 +243,7 @@ static void apply_answer(struct rate_search *s, const struct search_job *job,
         node->rate_bound = fmin(node->rate_bound, a->rate_bound);
     s->best->row[job->node_index] = a->outcome;
     if (a->outcome.kind == OUTCOME_SIMULATED)
-        note_best_outcome(s, &a->outcome);
+        keep_best_outcome(s, &a->outcome);
     if (a->less_probable_outcome.kind == OUTCOME_SIMULATED &&
         best_is_better(s->best->goal, &a->less_probable_outcome, &s->best->less_probable_best))
         s->best->less_probable_best = a->less_probable_outcome;
@@ -257,8 +259,9 @@ static double now_s(void)
 /* True if the search has to end: a signal arrived, or the time of --within is spent. */
 static bool is_time_over(const struct rate_search *s)
 {
-    double within_s = s->best->limits.time_limit_s;
-    return interrupt_signal() != 0 || (within_s > 0 && now_s() - s->began_s >= within_s);
+    double search_time_limit_s = s->best->limits.time_limit_s;
+    return interrupt_signal() != 0 ||
+           (search_time_limit_s > 0 && now_s() - s->began_s >= search_time_limit_s);
 }
 
 static enum status run_round(struct rate_search *s, double above, struct progress *progress,
@@ -284,11 +287,11 @@ static enum status run_round(struct rate_search *s, double above, struct progres
 
 /* Writes "390.2 tokens/s/GPU (fits: 97 %), at most 4.1 % more" into note[0..size). If no configuration that fits is
  * known, the note stays as it was. */
-static void put_progress_note(const struct rate_search *s, char *note, size_t size)
+static void write_progress_note(const struct rate_search *s, char *note, size_t size)
 {
     double most = 0;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
-        if (fastest_is_open(s, i, most))
+        if (fastest_candidate_is_open(s, i, most))
             most = s->node[i].rate_bound;
     if (fastest_has_answer(s))
         c_snprintf(note, size, "%.1f tokens/s/GPU (fits: %.0f %%), at most %.1f %% more",
@@ -307,8 +310,8 @@ static enum status search_until_gap(struct rate_search *s, double *above, struct
     progress->note = note;
     for (;;) {
         *above = s->rate_to_exceed * (1 + s->best->limits.rate_gap_share);
-        put_progress_note(s, note, sizeof note);
-        open = fastest_open_above(s, *above);
+        write_progress_note(s, note, sizeof note);
+        open = fastest_count_open_above(s, *above);
         if (open == 0 || status != STATUS_OK || is_time_over(s))
             break;
         progress->done_before_run = all - open;
@@ -334,15 +337,15 @@ static void begin_search_of_strategy(struct rate_search *s, int strategy)
 }
 
 /* Searches for the best configuration of each strategy: until no other candidate of the strategy can be faster by more
- * than RUNNER_UP_GAP, or than the gap that the user allows if that is larger; but for at most ROUNDS_MAX rounds, and no
- * longer than --within allows. */
+ * than RUNNER_UP_GAP_SHARE, or than the gap that the user allows if that is larger; but for at most ROUNDS_MAX rounds,
+ * and no longer than --within allows. */
 static enum status find_best_of_strategies(struct rate_search *s, struct progress *progress,
                                            struct diag *diag)
 {
     enum { ROUNDS_MAX = 12 };
     size_t strategies;
     enum status status = STATUS_OK;
-    double gap = fmax(RUNNER_UP_GAP, s->best->limits.rate_gap_share);
+    double gap = fmax(RUNNER_UP_GAP_SHARE, s->best->limits.rate_gap_share);
     strategies_list(&strategies);
     progress->done_before_run = progress->job_count;
     progress->note = "the best of each other strategy";
@@ -350,7 +353,7 @@ static enum status find_best_of_strategies(struct rate_search *s, struct progres
         begin_search_of_strategy(s, strategy);
         for (int round = 0; round < ROUNDS_MAX && status == STATUS_OK; round++) {
             double above = s->rate_to_exceed * (1 + gap);
-            if (fastest_open_above(s, above) == 0 || is_time_over(s))
+            if (fastest_count_open_above(s, above) == 0 || is_time_over(s))
                 break;
             status = run_round(s, above, progress, diag);
         }

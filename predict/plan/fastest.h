@@ -17,8 +17,8 @@
 
 #include "predict/plan/best.h"
 
-/* Fills best->row[i] for candidate i of best->space, and best->less_probable_best; best->count_of_kind stays as it was.
- * A candidate that a limit kept from being decided is OUTCOME_NOT_SEARCHED. */
+/* Fills best->row[i] for candidate i of best->space, and best->less_probable_best; best->outcome_count_of_kind stays as
+ * it was. A candidate that a limit kept from being decided is OUTCOME_NOT_SEARCHED. */
 enum status fastest_find(struct best *best, struct setup *setup, const struct space_open *open,
                          struct diag *diag);
 

@@ -7,25 +7,26 @@
 
 /* Limits of the jobs of a round that take long, since the results of others may make them unnecessary: at most
  * ROUND_WHOLE whole steps (one, as long as no candidate is known to fit), and at most ROUND_LONG jobs of candidates
- * with more than LONG_OPS ops. */
+ * with more than LONG_JOB_OPS ops. */
 enum { ROUND_WHOLE = 4, ROUND_LONG = 2 };
-#define LONG_OPS 1e6
+#define LONG_JOB_OPS 1e6
 
-/* Candidates with more ops than this (max_ops of struct search_node) take no part in the search for the best of each
- * strategy. */
-#define RUNNER_UP_OPS 3e6
+/* Candidates with more ops than this (max_ops of struct candidate_search) take no part in the search for the best of
+ * each strategy. */
+#define RUNNER_UP_OPS_MAX 3e6
 
 /* Returns the row of the layer that a candidate's next step times; SEARCH_NO_LAYER: that step times no layer. */
-static uint32_t layer_of_next_step(const struct rate_search *s, const struct search_node *node)
+static uint32_t layer_of_next_step(const struct rate_search *s, const struct candidate_search *node)
 {
     if (node->next_stage != STAGE_LAYER)
         return SEARCH_NO_LAYER;
-    return s->layer[node->least_layer_row].has_sums ? node->own_layer_row : node->least_layer_row;
+    return s->layer[node->least_layer_row].has_kernel_sums ? node->own_layer_row
+                                                           : node->least_layer_row;
 }
 
 static bool is_long_job(const struct rate_search *s, const struct search_job *job)
 {
-    return job->stage != STAGE_LAYER && s->node[job->node_index].max_ops > LONG_OPS;
+    return job->stage != STAGE_LAYER && s->node[job->node_index].max_ops > LONG_JOB_OPS;
 }
 
 /* Adds the next step of a candidate to the round, and returns whether it was added. It is not if the round is full, or
@@ -34,7 +35,7 @@ static bool is_long_job(const struct rate_search *s, const struct search_job *jo
  * show that neither fits. Without `layers`, a candidate whose next step is a layer takes short steps instead. */
 static bool add_job(struct rate_search *s, size_t i, bool layers)
 {
-    const struct search_node *node = &s->node[i];
+    const struct candidate_search *node = &s->node[i];
     struct search_job job = {(enum search_stage)node->next_stage, i,
                              layers ? layer_of_next_step(s, node) : SEARCH_NO_LAYER};
     size_t whole = 0, many = 0;
@@ -61,9 +62,9 @@ typedef bool candidate_order_fn(const struct rate_search *s, size_t a, size_t b)
 
 /* True if candidate a comes before candidate b. The first difference decides: the higher bound of the rate is first,
  * then fewer ops, which take less time to predict, then the fewer bytes that a GPU needs at least. */
-static bool highest_bound_first(const struct rate_search *s, size_t a, size_t b)
+static bool has_higher_bound(const struct rate_search *s, size_t a, size_t b)
 {
-    const struct search_node *x = &s->node[a], *y = &s->node[b];
+    const struct candidate_search *x = &s->node[a], *y = &s->node[b];
     if (x->rate_bound != y->rate_bound)
         return x->rate_bound > y->rate_bound;
     if (x->max_ops != y->max_ops)
@@ -75,8 +76,8 @@ static bool highest_bound_first(const struct rate_search *s, size_t a, size_t b)
 /* True if candidate a comes before candidate b. Candidates that may need little memory (at most little_memory_bytes)
  * come first, since they most likely fit. Then the first difference decides: fewer ops are first, which take less time
  * to predict; then the longer lower bound of the step, since recomputation makes it longer; then
- * highest_bound_first(). */
-static bool least_memory_first(const struct rate_search *s, size_t a, size_t b)
+ * has_higher_bound(). */
+static bool needs_less_memory(const struct rate_search *s, size_t a, size_t b)
 {
     const struct candidate *row = s->best->space.row;
     bool x = row[a].gpu_lower_bound_bytes <= s->little_memory_bytes,
@@ -87,21 +88,21 @@ static bool least_memory_first(const struct rate_search *s, size_t a, size_t b)
         return s->node[a].max_ops < s->node[b].max_ops;
     return row[a].step_lower_bound_s != row[b].step_lower_bound_s
                ? row[a].step_lower_bound_s > row[b].step_lower_bound_s
-               : highest_bound_first(s, a, b);
+               : has_higher_bound(s, a, b);
 }
 
-bool fastest_is_open(const struct rate_search *s, size_t i, double above)
+bool fastest_candidate_is_open(const struct rate_search *s, size_t i, double above)
 {
     return s->node[i].next_stage != STAGE_DONE && s->node[i].rate_bound > above &&
            (s->only_strategy < 0 || (s->best->space.row[i].strategy == s->only_strategy &&
-                                     s->node[i].max_ops <= RUNNER_UP_OPS));
+                                     s->node[i].max_ops <= RUNNER_UP_OPS_MAX));
 }
 
-size_t fastest_open_above(const struct rate_search *s, double above)
+size_t fastest_count_open_above(const struct rate_search *s, double above)
 {
     size_t open = 0;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
-        open += fastest_is_open(s, i, above);
+        open += fastest_candidate_is_open(s, i, above);
     return open;
 }
 
@@ -110,7 +111,7 @@ static void find_little_memory(struct rate_search *s, double above)
 {
     double least = HUGE_VAL;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
-        if (fastest_is_open(s, i, above))
+        if (fastest_candidate_is_open(s, i, above))
             least = fmin(least, s->best->space.row[i].gpu_lower_bound_bytes);
     s->little_memory_bytes = 1.25 * least;
 }
@@ -153,7 +154,7 @@ static void add_first_jobs(struct rate_search *s, candidate_order_fn *before, si
     struct first_candidates firsts = {.count = 0};
     size_t added = 0;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
-        if (s->node[i].next_stage >= from && fastest_is_open(s, i, above))
+        if (s->node[i].next_stage >= from && fastest_candidate_is_open(s, i, above))
             insert_candidate(&firsts, s, before, layers, i);
     for (size_t k = 0; k < firsts.count && added < most; k++)
         added += add_job(s, firsts.node[k], layers);
@@ -168,11 +169,11 @@ static void add_least_memory_jobs(struct rate_search *s, size_t most, double abo
     strategies_list(&strategies);
     for (size_t i = 0; i < strategies; i++) {
         s->only_strategy = (int)(s->strategy_in_turn++ % strategies);
-        if (fastest_open_above(s, above) > 0)
+        if (fastest_count_open_above(s, above) > 0)
             break;
     }
     find_little_memory(s, above);
-    add_first_jobs(s, least_memory_first, most, STAGE_LAYER, false, above);
+    add_first_jobs(s, needs_less_memory, most, STAGE_LAYER, false, above);
     s->only_strategy = all;
 }
 
@@ -180,13 +181,13 @@ void fastest_choose_jobs(struct rate_search *s, double above)
 {
     s->job_count = 0;
     if (fastest_has_answer(s) || s->only_strategy >= 0) {
-        add_first_jobs(s, highest_bound_first, 1, STAGE_WHOLE, true, above);
-        add_first_jobs(s, highest_bound_first, 2, STAGE_SHORT, true, above);
-        add_first_jobs(s, highest_bound_first, SEARCH_ROUND, STAGE_LAYER, true, above);
+        add_first_jobs(s, has_higher_bound, 1, STAGE_WHOLE, true, above);
+        add_first_jobs(s, has_higher_bound, 2, STAGE_SHORT, true, above);
+        add_first_jobs(s, has_higher_bound, SEARCH_ROUND, STAGE_LAYER, true, above);
     } else {
         add_least_memory_jobs(s, SEARCH_ROUND / 4, above);
         add_least_memory_jobs(s, SEARCH_ROUND / 4, above);
-        add_first_jobs(s, s->best->goal == GOAL_GPUS ? least_memory_first : highest_bound_first,
+        add_first_jobs(s, s->best->goal == GOAL_GPUS ? needs_less_memory : has_higher_bound,
                        SEARCH_ROUND, STAGE_LAYER, s->best->goal != GOAL_GPUS, above);
     }
 }

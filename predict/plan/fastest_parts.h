@@ -25,7 +25,7 @@ enum { SEARCH_NO_LAYER = UINT32_MAX };
 enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
 
 /* The state of one candidate. */
-struct search_node {
+struct candidate_search {
     double rate_bound; /* tokens/s/GPU that it cannot exceed, as far as is known */
     /* an upper bound of its schedule's ops, on one rank of each stage, summed over stages */
     double max_ops;
@@ -44,7 +44,7 @@ struct search_node {
 struct search_layer {
     struct layer_key key;
     struct layer_lower_bound layer_time;
-    bool has_sums, has_step; /* the first and the second step were taken */
+    bool has_kernel_sums, has_step; /* the first and the second step were taken */
 };
 
 struct search_job {
@@ -58,7 +58,7 @@ struct search_job {
 struct candidate_answer {
     bool is_answered;
     enum search_stage next_stage;
-    uint8_t repair; /* as in struct search_node, after this job */
+    uint8_t repair; /* as in struct candidate_search, after this job */
     struct layer_lower_bound
         layer_time;    /* STAGE_LAYER only; all other members: the other stages only */
     double bound_s;    /* no step of the candidate is shorter; 0: not known */
@@ -72,7 +72,7 @@ struct rate_search {
     struct setup *setup;
     const struct request *given_request;
     const struct space_open *open;
-    struct search_node *node;
+    struct candidate_search *node;
     struct search_layer *layer;
     uint32_t layer_count, capacity;
     struct search_job job[SEARCH_ROUND];
@@ -97,9 +97,9 @@ static inline bool fastest_has_answer(const struct rate_search *s)
 
 /* True if candidate i takes part in the search, is not done, and has a bound that exceeds `above`. With only_strategy
  * set, only candidates of that strategy without very many ops take part. */
-bool fastest_is_open(const struct rate_search *search, size_t i, double above);
-/* Returns how many candidates are open (fastest_is_open()). */
-size_t fastest_open_above(const struct rate_search *search, double above);
+bool fastest_candidate_is_open(const struct rate_search *search, size_t i, double above);
+/* Returns how many candidates are open (fastest_candidate_is_open()). */
+size_t fastest_count_open_above(const struct rate_search *search, double above);
 
 /* Chooses the jobs of a round among the candidates that are open above `above`. As long as none is known to fit, up to
  * half of the jobs are for candidates that most likely fit; the others are for those with the highest bounds or, with

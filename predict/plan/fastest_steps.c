@@ -10,14 +10,14 @@
 
 #include <math.h>
 
-/* Makes *o OUTCOME_UNFIT with this verdict. If *o is OUTCOME_UNFIT already, it keeps its verdict unless the new one
- * lacks fewer bytes. */
+/* Makes *o OUTCOME_DOES_NOT_FIT with this verdict. If *o is OUTCOME_DOES_NOT_FIT already, it keeps its verdict unless
+ * the new one lacks fewer bytes. */
 static void keep_nearest_verdict(struct outcome *o, const struct verdict *verdict)
 {
     double lacks = verdict_missing_bytes(verdict);
-    if (o->kind == OUTCOME_UNFIT && lacks >= o->missing_bytes)
+    if (o->kind == OUTCOME_DOES_NOT_FIT && lacks >= o->missing_bytes)
         return;
-    o->kind = OUTCOME_UNFIT;
+    o->kind = OUTCOME_DOES_NOT_FIT;
     o->verdict = *verdict;
     o->missing_bytes = lacks;
 }
@@ -25,19 +25,20 @@ static void keep_nearest_verdict(struct outcome *o, const struct verdict *verdic
 /* If activations are offloaded by ratio, the numbers of pieces of the loss and of the feed-forward part change which
  * activations move. So the last repair may need more memory than another, by at most this share of the device's memory
  * (tests/cli/test_space.c). */
-#define RATIO_ERROR 0.1
+#define OFFLOAD_RATIO_ERROR_SHARE 0.1
 
 /* Returns the share of the device's memory by which a repair that should need the least memory may need more than
- * another one: because of RATIO_ERROR, or because allocators keep other caches. */
-static double repair_error_share(const struct choices *c)
+ * another one: because of OFFLOAD_RATIO_ERROR_SHARE, or because allocators keep other caches. */
+static double last_repair_error_share(const struct choices *c)
 {
-    return c->activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
+    return c->activations == CHOICE_ACTIVATIONS_RATIO ? OFFLOAD_RATIO_ERROR_SHARE : RESERVED_ERROR;
 }
 
 /* Returns the probability with which a candidate has to fit. It is 0.5, and not what the setup asks for, if the
  * candidate may become the best of those that fit with a lower probability. */
-static double probability_asked(const struct rate_search *s, const struct search_node *node,
-                                const struct outcome *o)
+static double required_fits_probability(const struct rate_search *s,
+                                        const struct candidate_search *node,
+                                        const struct outcome *o)
 {
     bool may_be_less_probable = o->packed_set == NULL && s->best->less_probable_gpu_count == 0;
     return may_be_less_probable && node->rate_bound > s->best->less_probable_best.rate_bound
@@ -47,7 +48,7 @@ static double probability_asked(const struct rate_search *s, const struct search
 
 /* True if the candidate cannot fit on the device with any repair; then *o gets the verdict of the last one if that
  * lacks fewer bytes than the verdict that it has (keep_nearest_verdict()). Only the last repair is tried, which needs
- * the least device memory, up to repair_error_share(). If it does not fit even in a memory that is larger by that
+ * the least device memory, up to last_repair_error_share(). If it does not fit even in a memory that is larger by that
  * share, none does. Returns false if host memory is too small with it: other repairs may need less of that. */
 static bool lacks_with_last_repair(const struct setup *setup, const struct repairs *repairs,
                                    double odds, struct outcome *o)
@@ -55,10 +56,11 @@ static bool lacks_with_last_repair(const struct setup *setup, const struct repai
     struct request request;
     struct choices c;
     struct verdict verdict;
-    if (!repairs_last(&request, repairs) || resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
+    if (!repairs_apply_last(&request, repairs) ||
+        resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return false;
-    if (!room_bound_lacks(&verdict, setup, &request, odds) &&
-        !shortened_lacks(&verdict, setup, &request, odds)) {
+    if (!room_bound_lacks_memory(&verdict, setup, &request, odds) &&
+        !shortened_lacks_memory(&verdict, setup, &request, odds)) {
         const struct prediction_question question = {
             .setup = setup, .request = &request, .skips_offsets = true};
         struct prediction p = {0};
@@ -69,7 +71,7 @@ static bool lacks_with_last_repair(const struct setup *setup, const struct repai
             return false;
     }
     if (room_lacks_memory(LIMIT_HOST, setup, &c, &verdict, 0, odds) ||
-        !room_lacks_memory(LIMIT_DEVICE, setup, &c, &verdict, repair_error_share(&c), odds))
+        !room_lacks_memory(LIMIT_DEVICE, setup, &c, &verdict, last_repair_error_share(&c), odds))
         return false;
     keep_nearest_verdict(o, &verdict);
     return true;
@@ -82,43 +84,43 @@ static bool lacks_with_every_repair(const struct setup *setup, const struct repa
 {
     struct choices c;
     if (resolve_choices(&c, &o->request, NULL, NULL) == STATUS_OK &&
-        room_lacks_memory(LIMIT_HOST, setup, &c, &o->verdict, repair_error_share(&c), odds))
+        room_lacks_memory(LIMIT_HOST, setup, &c, &o->verdict, last_repair_error_share(&c), odds))
         return true;
     return lacks_with_last_repair(setup, repairs, odds, o);
 }
 
 /* Tries the candidate's repairs, from the next one on, by bounds and short steps. At the first with which the candidate
  * may fit, fills a->bound_s, and the next step is the whole one. If there is none, the candidate is done. */
-static void estimate_by_short_steps(const struct rate_search *s, const struct search_node *node,
-                                    struct candidate_answer *a)
+static void estimate_by_short_steps(const struct rate_search *s,
+                                    const struct candidate_search *node, struct candidate_answer *a)
 {
     struct outcome *o = &a->outcome;
     struct repairs repairs = repairs_make(s->given_request, s->open, &o->request);
     struct request request;
-    double odds = probability_asked(s, node, o);
+    double odds = required_fits_probability(s, node, o);
     a->next_stage = STAGE_DONE;
-    for (a->repair = 0; repairs_next(&request, &repairs); a->repair++) {
+    for (a->repair = 0; repairs_apply_next(&request, &repairs); a->repair++) {
         struct verdict verdict;
         struct choices refused;
         if (a->repair < node->repair ||
             resolve_choices(&refused, &request, NULL, NULL) != STATUS_OK)
             continue;
-        if (room_bound_lacks(&verdict, s->setup, &request, odds) ||
-            shortened_lacks(&verdict, s->setup, &request, odds)) {
+        if (room_bound_lacks_memory(&verdict, s->setup, &request, odds) ||
+            shortened_lacks_memory(&verdict, s->setup, &request, odds)) {
             keep_nearest_verdict(o, &verdict);
             if (a->repair == 0 && lacks_with_every_repair(s->setup, &repairs, odds, o))
                 return;
             continue;
         }
         a->next_stage = STAGE_WHOLE;
-        a->bound_s = shortened_step_s(s->setup, &request) * (1 - SHORTENED_ERROR);
+        a->bound_s = shortened_step_s(s->setup, &request) * (1 - SHORTENED_ERROR_SHARE);
         return;
     }
 }
 
 /* Simulates a configuration that fits with a lower probability than the setup asks for, and fills *less_probable. */
-static void time_less_probable(const struct outcome *o, const struct request *request,
-                               struct prediction *p, struct outcome *less_probable)
+static void simulate_less_probable(const struct outcome *o, const struct request *request,
+                                   struct prediction *p, struct outcome *less_probable)
 {
     if (prediction_time(p, NULL) != STATUS_OK)
         return;
@@ -131,7 +133,7 @@ static void time_less_probable(const struct outcome *o, const struct request *re
 /* Predicts the whole step with the candidate's next repair. If the step is too slow to be of interest, only lowers the
  * candidate's bound. If it fits, simulates it, and the candidate is done. If it does not fit or cannot be built, the
  * next step is short steps with the repair after it; or the candidate is done, if no repair can make it fit. */
-static void predict_whole_step(const struct rate_search *s, const struct search_node *node,
+static void predict_whole_step(const struct rate_search *s, const struct candidate_search *node,
                                struct candidate_answer *a)
 {
     struct outcome *o = &a->outcome;
@@ -145,7 +147,7 @@ static void predict_whole_step(const struct rate_search *s, const struct search_
     struct prediction p = {0};
     a->next_stage = STAGE_DONE;
     for (unsigned i = 0; i <= node->repair; i++)
-        if (!repairs_next(&request, &repairs))
+        if (!repairs_apply_next(&request, &repairs))
             return;
     a->repair = (uint8_t)(node->repair + 1);
     if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
@@ -161,9 +163,9 @@ static void predict_whole_step(const struct rate_search *s, const struct search_
             outcome_fill_times(o, &p);
     } else {
         keep_nearest_verdict(o, &p.verdict);
-        double odds = probability_asked(s, node, o);
+        double odds = required_fits_probability(s, node, o);
         if (p.verdict.fits && odds < s->setup->fits_probability)
-            time_less_probable(o, &request, &p, &a->less_probable_outcome);
+            simulate_less_probable(o, &request, &p, &a->less_probable_outcome);
         bool beyond = node->repair == 0 && lacks_with_every_repair(s->setup, &repairs, odds, o);
         a->next_stage = beyond ? STAGE_DONE : STAGE_SHORT;
     }
@@ -182,7 +184,7 @@ static void time_layer(const struct rate_search *s, const struct search_layer *l
                        const struct request *request, struct candidate_answer *a)
 {
     a->layer_time = layer->layer_time;
-    if (!layer->has_sums)
+    if (!layer->has_kernel_sums)
         a->layer_time = layer_kernel_sums(s->setup, request, &layer->key);
     else
         a->layer_time.step_s =
@@ -194,7 +196,7 @@ void fastest_run_job(void *context, size_t number, void *result)
     struct rate_search *s = context;
     const struct search_job *job = &s->job[number];
     const struct candidate *c = &s->best->space.row[job->node_index];
-    const struct search_node *node = &s->node[job->node_index];
+    const struct candidate_search *node = &s->node[job->node_index];
     struct candidate_answer *a = result;
     a->is_answered = true;
     a->next_stage = STAGE_DONE;
@@ -216,18 +218,18 @@ void fastest_run_job(void *context, size_t number, void *result)
 uint64_t fastest_job_key(const struct rate_search *s, const struct search_job *job)
 {
     const struct candidate *c = &s->best->space.row[job->node_index];
-    const struct search_node *node = &s->node[job->node_index];
+    const struct candidate_search *node = &s->node[job->node_index];
     const struct outcome *o = &s->best->row[job->node_index];
     uint64_t key;
     if (job->stage == STAGE_LAYER) {
         const struct search_layer *layer = &s->layer[job->layer_row];
-        const struct request request = layer_only_request(&c->request, &layer->key);
+        const struct request request = layer_request_of_one_layer(&c->request, &layer->key);
         key = outcome_request_key(s->setup, &request, c->request.ranks);
-        return digest_add(key, &layer->has_sums, sizeof layer->has_sums);
+        return digest_add(key, &layer->has_kernel_sums, sizeof layer->has_kernel_sums);
     }
     const double state[] = {job->stage,
                             node->repair,
-                            probability_asked(s, node, o),
+                            required_fits_probability(s, node, o),
                             job->stage == STAGE_WHOLE ? s->rate_to_exceed : 0,
                             o->kind,
                             o->missing_bytes,

@@ -31,7 +31,7 @@ static void put_gap_rows(struct text *out, enum framework framework, const struc
         text_printf(out, "%s#   %s\n", head, gap->description);
 }
 
-bool expressible_is(enum framework framework, const struct choices *c)
+bool expressible_by_framework(enum framework framework, const struct choices *c)
 {
     size_t table = 0, row = 0;
     return next_gap(of_choices, ARRAY_LEN(of_choices), &table, &row, framework, c) == NULL;

@@ -111,8 +111,9 @@ static bool has_subsequences(const struct choices *c)
 
 static bool has_uneven_stages(const struct choices *c)
 {
-    int64_t counted = c->model->layers + pipeline_embedding_layers(c) + pipeline_head_layers(c);
-    return c->pp > 1 && counted % pipeline_chunk_count(c) != 0;
+    int64_t counted_layers =
+        c->model->layers + pipeline_embedding_layers(c) + pipeline_head_layers(c);
+    return c->pp > 1 && counted_layers % pipeline_chunk_count(c) != 0;
 }
 
 static bool counts_embedding_or_head_as_layer(const struct choices *c)
@@ -176,44 +177,44 @@ static bool has_ring_with_unusual_flash(const struct choices *c)
  * what they have, or what the written settings mean, instead. */
 /* clang-format off */
 static const struct expression_gap rows[] = {
-    {TITAN | AXOLOTL, gaps_has_head_ranks,            "head ranks (Ulysses): context parallelism is a ring"},
-    {TITAN | TRL, has_ring_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
+    {IN_TORCHTITAN | IN_AXOLOTL, gaps_has_head_ranks,            "head ranks (Ulysses): context parallelism is a ring"},
+    {IN_TORCHTITAN | TRL, has_ring_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
     {ALL,      has_needed_rotation,              "keys and values sent only to ranks that need them (--rotate needed): each rank gets all"},
-    {MEGATRON, has_other_rotation,           "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
-    {SPEED,    gaps_has_ring,                     "rings: sequences are cut by heads alone (Ulysses), and set so"},
-    {FACTORY,  gaps_has_head_ranks,                    "head ranks (Ulysses): it has none"},
+    {IN_MEGATRON, has_other_rotation,           "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
+    {IN_DEEPSPEED,    gaps_has_ring,                     "rings: sequences are cut by heads alone (Ulysses), and set so"},
+    {IN_LLAMA_FACTORY,  gaps_has_head_ranks,                    "head ranks (Ulysses): it has none"},
     {TRL,      gaps_has_head_ranks,                    "head ranks (Ulysses): `accelerate launch` has no argument for them, only its configuration file"},
-    {SPEED,    has_head_ranks_with_tp_or_pp,           "head ranks beside tensor ranks or stages: they are set, and Megatron-DeepSpeed refuses them"},
-    {MEGATRON | SPEED | TRAINER, has_expert_ranks, "experts spread over ranks (--ep)"},
-    {AXOLOTL,  has_ring_of_all_to_alls,              "keys and values by all-to-alls: ring_attn_func has an all-gather and messages"},
-    {FACTORY,  gaps_has_ring,                     "rings: it has none"},
-    {FACTORY,  gaps_has_tensor_ranks,             "tensor ranks: it has none"},
-    {TITAN | MEGATRON | TRL | AXOLOTL, has_inner_rings,          "windows of a double ring"},
-    {AXOLOTL,  has_ring_without_contiguous_slices,             "tokens in other slices than contiguous ones"},
-    {AXOLOTL,  has_ring_without_flash,       "a ring without FlashAttention: it needs --attention fa2 or fa3"},
+    {IN_DEEPSPEED,    has_head_ranks_with_tp_or_pp,           "head ranks beside tensor ranks or stages: they are set, and Megatron-DeepSpeed refuses them"},
+    {IN_MEGATRON | IN_DEEPSPEED | IN_TRAINER_FAMILY, has_expert_ranks, "experts spread over ranks (--ep)"},
+    {IN_AXOLOTL,  has_ring_of_all_to_alls,              "keys and values by all-to-alls: ring_attn_func has an all-gather and messages"},
+    {IN_LLAMA_FACTORY,  gaps_has_ring,                     "rings: it has none"},
+    {IN_LLAMA_FACTORY,  gaps_has_tensor_ranks,             "tensor ranks: it has none"},
+    {IN_TORCHTITAN | IN_MEGATRON | TRL | IN_AXOLOTL, has_inner_rings,          "windows of a double ring"},
+    {IN_AXOLOTL,  has_ring_without_contiguous_slices,             "tokens in other slices than contiguous ones"},
+    {IN_AXOLOTL,  has_ring_without_flash,       "a ring without FlashAttention: it needs --attention fa2 or fa3"},
     {TRL,      has_ring_with_unusual_flash,          "a ring by other attention than PyTorch's sdpa"},
-    {TITAN | MEGATRON | TRL, has_ring_without_zigzag,     "tokens in other slices than a zigzag's, which both have"},
-    {MEGATRON, has_context_first,            "context-first placement: head ranks are neighbours"},
-    {MEGATRON, has_kv_heads_copied_over_hp,             "head ranks over which key and value heads do not divide"},
+    {IN_TORCHTITAN | IN_MEGATRON | TRL, has_ring_without_zigzag,     "tokens in other slices than a zigzag's, which both have"},
+    {IN_MEGATRON, has_context_first,            "context-first placement: head ranks are neighbours"},
+    {IN_MEGATRON, has_kv_heads_copied_over_hp,             "head ranks over which key and value heads do not divide"},
     {ALL,      has_kv_heads_copied_over_tp,      "tensor ranks over which key and value heads do not divide"},
-    {MEGATRON, has_ring_with_compiled_merges,             "merges of a ring as one kernel (--compile)"},
+    {IN_MEGATRON, has_ring_with_compiled_merges,             "merges of a ring as one kernel (--compile)"},
     {ALL,      has_sparse_attention,         "attention that leaves keys of other chunks out (--sparsity)"},
-    {TITAN | MEGATRON | TRAINER, gaps_has_fpdt_chunks,           "chunks of the sequence (FPDT)"},
+    {IN_TORCHTITAN | IN_MEGATRON | IN_TRAINER_FAMILY, gaps_has_fpdt_chunks,           "chunks of the sequence (FPDT)"},
     {ALL,      has_upipe_attention,              "Ulysses in stages of heads (UPipe): all heads are exchanged at once"},
-    {SPEED,    has_chunk_order_of_queries,        "a backward of chunks with queries outside: keys are"},
-    {SPEED,    has_fetch_by_one_rank,                "chunks that one rank fetches for all: each fetches its own part"},
-    {TRAINER,  has_pipeline_stages,                   "pipeline stages: Trainer has none"},
-    {MEGATRON | SPEED, has_gpipe,            "all forwards before all backwards (GPipe); 1F1B is set"},
-    {SPEED,    has_interleaved,              "several parts of the layers a stage; one is set"},
-    {MEGATRON | SPEED, has_zero_bubble,      "zero-bubble pipelines; 1F1B is set"},
-    {TITAN,    has_zb_1p,                    "zero bubble with one part of the layers a stage: InterleavedZeroBubble is set, and takes two or more"},
-    {TITAN,    has_compiled_zero_bubble,     "zero bubble of compiled layers: both are set, and PyTorch refuses them"},
+    {IN_DEEPSPEED,    has_chunk_order_of_queries,        "a backward of chunks with queries outside: keys are"},
+    {IN_DEEPSPEED,    has_fetch_by_one_rank,                "chunks that one rank fetches for all: each fetches its own part"},
+    {IN_TRAINER_FAMILY,  has_pipeline_stages,                   "pipeline stages: Trainer has none"},
+    {IN_MEGATRON | IN_DEEPSPEED, has_gpipe,            "all forwards before all backwards (GPipe); 1F1B is set"},
+    {IN_DEEPSPEED,    has_interleaved,              "several parts of the layers a stage; one is set"},
+    {IN_MEGATRON | IN_DEEPSPEED, has_zero_bubble,      "zero-bubble pipelines; 1F1B is set"},
+    {IN_TORCHTITAN,    has_zb_1p,                    "zero bubble with one part of the layers a stage: InterleavedZeroBubble is set, and takes two or more"},
+    {IN_TORCHTITAN,    has_compiled_zero_bubble,     "zero bubble of compiled layers: both are set, and PyTorch refuses them"},
     {ALL,      has_subsequences,             "subsequences of a pipeline (SPPO, Seq1F1B): sequences are whole"},
-    {SPEED,    counts_embedding_or_head_as_layer,                  "embedding or head that count as layers of a stage (--stage-layers): it cuts layers evenly"},
-    {MEGATRON | SPEED, has_uneven_stages,    "stages of which some have a layer more than others"},
-    {MEGATRON | SPEED, has_stages_by_cost,   "layers divided among stages by what they cost (--stage-layers cost), as nanotron divides them"},
-    {TITAN,    has_stages_of_qwen3,          "stages of a Qwen3: torchtitan 0.2 has none (pipelining_fn), and refuses the degree that is set"},
-    {TITAN | SPEED, has_inner_stage_placement,         "stages nearer to each other than ranks with other sequences: they are the outermost ranks"},
+    {IN_DEEPSPEED,    counts_embedding_or_head_as_layer,                  "embedding or head that count as layers of a stage (--stage-layers): it cuts layers evenly"},
+    {IN_MEGATRON | IN_DEEPSPEED, has_uneven_stages,    "stages of which some have a layer more than others"},
+    {IN_MEGATRON | IN_DEEPSPEED, has_stages_by_cost,   "layers divided among stages by what they cost (--stage-layers cost), as nanotron divides them"},
+    {IN_TORCHTITAN,    has_stages_of_qwen3,          "stages of a Qwen3: torchtitan 0.2 has none (pipelining_fn), and refuses the degree that is set"},
+    {IN_TORCHTITAN | IN_DEEPSPEED, has_inner_stage_placement,         "stages nearer to each other than ranks with other sequences: they are the outermost ranks"},
 };
 /* clang-format on */
 

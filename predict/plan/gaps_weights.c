@@ -44,8 +44,9 @@ static bool has_f16(const struct choices *c)
  * that. FSDP casts only parameters that it shards, so these would stay fp32. */
 static bool has_unsharded_weights(const struct choices *c)
 {
-    bool alone = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;
-    return expressible_weight_sharing_ranks(c) == 1 || (alone && !expressible_has_small_shards(c));
+    bool is_hsdp_over_one_rank = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;
+    return expressible_weight_sharing_ranks(c) == 1 ||
+           (is_hsdp_over_one_rank && !expressible_has_small_shards(c));
 }
 
 static bool has_unsharded_bf16_weights(const struct choices *c)
@@ -201,44 +202,44 @@ static bool has_dropout_unlike_model(const struct choices *c)
  * what they have, or what the written settings mean, instead. */
 /* clang-format off */
 static const struct expression_gap rows[] = {
-    {TITAN,    has_replicated_states,        "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
-    {TITAN,    gaps_has_zero2,                    "gradients sharded and parameters kept: reshard_after_forward = \"never\" comes near"},
-    {TITAN | MEGATRON | SPEED, has_chosen_grad_sync, "gradients of micro-batches that are reduced at other times (--grad-sync)"},
-    {TRAINER,  has_grad_sync_unlike_trainer,       "gradients of micro-batches that are reduced at other times: in each by DeepSpeed (ZeRO-2, AdamW on the host), after the last by FSDP"},
-    {MEGATRON | SPEED, keeps_gathered_weights,     "gathered parameters that stay until the backward (--reshard never)"},
-    {TITAN | MEGATRON | SPEED, frees_root_weights,   "embedding, norm and head that are freed after the forward (--reshard root)"},
-    {TRAINER,  keeps_root_weights,                "embedding, norm and head that stay while layers are freed (--reshard always): Accelerate frees both"},
-    {TRAINER,  keeps_gathered_weights_by_zero,     "gathered parameters that stay until the backward (--reshard never) by DeepSpeed"},
-    {TITAN | MEGATRON | SPEED, has_uncut_vocabulary, "logits that tensor ranks gather (--vocabulary): they keep their parts"},
-    {TRAINER,  has_vocabulary_unlike_transformers,             "logits that tensor ranks keep in parts: a head that divides gathers them (--vocabulary gathered)"},
-    {TRAINER,  has_fused_loss_over_tp,      "a fused loss of tensor ranks"},
-    {TRAINER,  replicates_weights_outside_ddp,      "copies of whole weights beside ranks that share a sequence or layers, or with an optimizer on the host"},
-    {FACTORY,  has_zero1,                    "optimizer states sharded alone: its files of DeepSpeed have stages 0, 2 and 3"},
-    {TRAINER,  has_zero_with_ring_or_tp,              "DeepSpeed (ZeRO-1, or AdamW on the host) beside a ring or tensor ranks"},
-    {TRAINER,  has_hsdp_within_sequence,            "copies of weights that no ranks share, beside FSDP: Accelerate refuses dp_shard_size 1"},
-    {TITAN | TRAINER, expressible_has_small_shards, "shards within fewer ranks than share a sequence: FSDP shards over all of these; shards over all ranks are set"},
-    {FACTORY,  has_hsdp_over_part,                     "shards within fewer ranks: FSDP shards over all"},
-    {SPEED,    has_hsdp_over_part,                     "shards within fewer ranks (MiCS), which is set: DeepSpeed refuses it from 0.19.7 on"},
-    {MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},
-    {SPEED,    has_sharded_pipeline,         "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
-    {TITAN | SPEED | TRAINER, has_chosen_gradient_dtype, "other numbers of gradients than the framework's own (--gradients)"},
-    {MEGATRON, has_f16_gradients,         "gradients in fp16 (--gradients): its own are fp32, and its flag is for bf16"},
-    {TITAN,    has_dropout,                  "dropout of attention scores (--dropout on): it has none"},
-    {TITAN,    gaps_has_host_optimizer,           "optimizer states alone on the host: offload takes parameters and gradients along"},
-    {AXOLOTL,  gaps_has_host_optimizer,           "AdamW on the host alone: its file of DeepSpeed that says so sends parameters along"},
-    {FACTORY,  has_host_optimizer_without_zero2,           "AdamW on the host but with ZeRO-2: its file of stage 3 sends parameters along"},
+    {IN_TORCHTITAN,    has_replicated_states,        "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
+    {IN_TORCHTITAN,    gaps_has_zero2,                    "gradients sharded and parameters kept: reshard_after_forward = \"never\" comes near"},
+    {IN_TORCHTITAN | IN_MEGATRON | IN_DEEPSPEED, has_chosen_grad_sync, "gradients of micro-batches that are reduced at other times (--grad-sync)"},
+    {IN_TRAINER_FAMILY,  has_grad_sync_unlike_trainer,       "gradients of micro-batches that are reduced at other times: in each by DeepSpeed (ZeRO-2, AdamW on the host), after the last by FSDP"},
+    {IN_MEGATRON | IN_DEEPSPEED, keeps_gathered_weights,     "gathered parameters that stay until the backward (--reshard never)"},
+    {IN_TORCHTITAN | IN_MEGATRON | IN_DEEPSPEED, frees_root_weights,   "embedding, norm and head that are freed after the forward (--reshard root)"},
+    {IN_TRAINER_FAMILY,  keeps_root_weights,                "embedding, norm and head that stay while layers are freed (--reshard always): Accelerate frees both"},
+    {IN_TRAINER_FAMILY,  keeps_gathered_weights_by_zero,     "gathered parameters that stay until the backward (--reshard never) by DeepSpeed"},
+    {IN_TORCHTITAN | IN_MEGATRON | IN_DEEPSPEED, has_uncut_vocabulary, "logits that tensor ranks gather (--vocabulary): they keep their parts"},
+    {IN_TRAINER_FAMILY,  has_vocabulary_unlike_transformers,             "logits that tensor ranks keep in parts: a head that divides gathers them (--vocabulary gathered)"},
+    {IN_TRAINER_FAMILY,  has_fused_loss_over_tp,      "a fused loss of tensor ranks"},
+    {IN_TRAINER_FAMILY,  replicates_weights_outside_ddp,      "copies of whole weights beside ranks that share a sequence or layers, or with an optimizer on the host"},
+    {IN_LLAMA_FACTORY,  has_zero1,                    "optimizer states sharded alone: its files of DeepSpeed have stages 0, 2 and 3"},
+    {IN_TRAINER_FAMILY,  has_zero_with_ring_or_tp,              "DeepSpeed (ZeRO-1, or AdamW on the host) beside a ring or tensor ranks"},
+    {IN_TRAINER_FAMILY,  has_hsdp_within_sequence,            "copies of weights that no ranks share, beside FSDP: Accelerate refuses dp_shard_size 1"},
+    {IN_TORCHTITAN | IN_TRAINER_FAMILY, expressible_has_small_shards, "shards within fewer ranks than share a sequence: FSDP shards over all of these; shards over all ranks are set"},
+    {IN_LLAMA_FACTORY,  has_hsdp_over_part,                     "shards within fewer ranks: FSDP shards over all"},
+    {IN_DEEPSPEED,    has_hsdp_over_part,                     "shards within fewer ranks (MiCS), which is set: DeepSpeed refuses it from 0.19.7 on"},
+    {IN_MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},
+    {IN_DEEPSPEED,    has_sharded_pipeline,         "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
+    {IN_TORCHTITAN | IN_DEEPSPEED | IN_TRAINER_FAMILY, has_chosen_gradient_dtype, "other numbers of gradients than the framework's own (--gradients)"},
+    {IN_MEGATRON, has_f16_gradients,         "gradients in fp16 (--gradients): its own are fp32, and its flag is for bf16"},
+    {IN_TORCHTITAN,    has_dropout,                  "dropout of attention scores (--dropout on): it has none"},
+    {IN_TORCHTITAN,    gaps_has_host_optimizer,           "optimizer states alone on the host: offload takes parameters and gradients along"},
+    {IN_AXOLOTL,  gaps_has_host_optimizer,           "AdamW on the host alone: its file of DeepSpeed that says so sends parameters along"},
+    {IN_LLAMA_FACTORY,  has_host_optimizer_without_zero2,           "AdamW on the host but with ZeRO-2: its file of stage 3 sends parameters along"},
     {TRL,      has_host_optimizer_without_zero,        "AdamW on the host without ZeRO-1, 2 or 3"},
-    {TRAINER,  has_8bit_on_host,             "moments in 8 bits on the host"},
-    {AXOLOTL,  has_states_unlike_axolotl,     "states of this type: they are bf16 or 8bit-bf16 under DDP, where models are read in bf16, and fp32 or 8bit elsewhere"},
+    {IN_TRAINER_FAMILY,  has_8bit_on_host,             "moments in 8 bits on the host"},
+    {IN_AXOLOTL,  has_states_unlike_axolotl,     "states of this type: they are bf16 or 8bit-bf16 under DDP, where models are read in bf16, and fp32 or 8bit elsewhere"},
     {TRL,      has_bf16_states_in_shards,    "bf16 states (--states bf16) but under DDP: FSDP and DeepSpeed make parameters fp32"},
-    {FACTORY,  has_bf16_states_unlike_factory,      "bf16 states (--states bf16) without pure_bf16, or with DeepSpeed"},
-    {FACTORY,  has_8bit_states_without_copy,             "moments in 8 bits of bf16 parameters (--states 8bit-bf16): of fp32 ones"},
-    {TRAINER,  has_dropout_unlike_model,            "dropout of attention scores other than the model's own (--dropout)"},
-    {MEGATRON | SPEED, gaps_has_bf16_states,      "bf16 states without an fp32 copy of the parameters (--states bf16): fp32 states are set"},
-    {TITAN | MEGATRON | SPEED, has_8bit_states,              "moments in 8 bits (--states 8bit): they stay in fp32"},
-    {TITAN,    has_f16,                      "fp16: parameters are bfloat16 or float32; bfloat16 is set"},
-    {TITAN,    has_unsharded_bf16_weights,               "bfloat16 where weights are not sharded: FSDP alone casts parameters, which stay float32"},
-    {TITAN,    has_unsharded_weights_with_tp_or_pp,            "copies of whole weights (DDP) beside tensor ranks or stages: they are set, and torchtitan refuses them"},
+    {IN_LLAMA_FACTORY,  has_bf16_states_unlike_factory,      "bf16 states (--states bf16) without pure_bf16, or with DeepSpeed"},
+    {IN_LLAMA_FACTORY,  has_8bit_states_without_copy,             "moments in 8 bits of bf16 parameters (--states 8bit-bf16): of fp32 ones"},
+    {IN_TRAINER_FAMILY,  has_dropout_unlike_model,            "dropout of attention scores other than the model's own (--dropout)"},
+    {IN_MEGATRON | IN_DEEPSPEED, gaps_has_bf16_states,      "bf16 states without an fp32 copy of the parameters (--states bf16): fp32 states are set"},
+    {IN_TORCHTITAN | IN_MEGATRON | IN_DEEPSPEED, has_8bit_states,              "moments in 8 bits (--states 8bit): they stay in fp32"},
+    {IN_TORCHTITAN,    has_f16,                      "fp16: parameters are bfloat16 or float32; bfloat16 is set"},
+    {IN_TORCHTITAN,    has_unsharded_bf16_weights,               "bfloat16 where weights are not sharded: FSDP alone casts parameters, which stay float32"},
+    {IN_TORCHTITAN,    has_unsharded_weights_with_tp_or_pp,            "copies of whole weights (DDP) beside tensor ranks or stages: they are set, and torchtitan refuses them"},
 };
 /* clang-format on */
 

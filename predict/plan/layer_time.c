@@ -42,7 +42,7 @@ bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-struct request layer_only_request(const struct request *asked, const struct layer_key *key)
+struct request layer_request_of_one_layer(const struct request *asked, const struct layer_key *key)
 {
     struct request r = *asked;
     r.scope = SCOPE_LAYERS;
@@ -69,7 +69,7 @@ struct request layer_only_request(const struct request *asked, const struct laye
 struct layer_lower_bound layer_kernel_sums(const struct setup *setup, const struct request *asked,
                                            const struct layer_key *key)
 {
-    struct request request = layer_only_request(asked, key);
+    struct request request = layer_request_of_one_layer(asked, key);
     struct prediction_sums sums[2] = {{0}}; /* [i]: of a step with 2 + i layers */
     struct layer_lower_bound layer = {0};
     for (int i = 0; i < 2; i++) {
@@ -94,7 +94,7 @@ struct layer_lower_bound layer_kernel_sums(const struct setup *setup, const stru
 double layer_step_s(const struct setup *setup, const struct request *asked,
                     const struct layer_key *key)
 {
-    struct request request = layer_only_request(asked, key);
+    struct request request = layer_request_of_one_layer(asked, key);
     double step_s[2] = {0}; /* [i]: of a step with 2 + i layers */
     for (int i = 0; i < 2; i++) {
         const struct prediction_question question = {.setup = setup,

@@ -34,7 +34,8 @@ bool layer_key_make(struct layer_key *key, const struct choices *choices,
 bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b);
 
 /* Returns a request for steps of layers only, on the ranks of one sequence, from which a layer's time follows. */
-struct request layer_only_request(const struct request *request, const struct layer_key *key);
+struct request layer_request_of_one_layer(const struct request *request,
+                                          const struct layer_key *key);
 
 /* layer_kernel_sums() returns the time of all kernels of one layer, and the time that the host takes to issue them,
  * without a simulation; step_s of its result is the longer of the two. layer_step_s() returns the simulated seconds of

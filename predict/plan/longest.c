@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STEP_TOKENS 1024
-#define MOST_TOKENS ((int64_t)1 << 32)
+#define LENGTH_STEP_TOKENS 1024
+#define LENGTH_TOKENS_MAX_SEARCHED ((int64_t)1 << 32)
 
 int64_t ladder_length(const struct length_ladder *ladder, uint32_t rung)
 {
@@ -58,12 +58,12 @@ static void fix_open_degrees(struct request *request, const struct choices *c)
 
 int64_t longest_divisible_length(int64_t ranks)
 {
-    return 1024 * STEP_TOKENS * 2 * ranks;
+    return 1024 * LENGTH_STEP_TOKENS * 2 * ranks;
 }
 
 /* Returns the fewest tokens with which each of the pieces of the loss, and of the feed-forward part, for which the
  * request asks has a token on every rank. */
-static int64_t least_tokens(const struct request *request, const struct choices *c)
+static int64_t least_tokens_for_pieces(const struct request *request, const struct choices *c)
 {
     int64_t ranks = (int64_t)c->cp * c->hp, loss = request->loss_chunks * ranks,
             ffn = request->ffn_chunks * ranks * c->tp;
@@ -85,25 +85,25 @@ enum status ladder_make(struct length_ladder *ladder, struct request *request, s
         return status;
     fix_open_degrees(request, &choices);
     int64_t steps = 1;
-    while (steps < STEPS_MAX && !choices_allow_length(request, steps * STEP_TOKENS * prime))
+    while (steps < STEPS_MAX && !choices_allow_length(request, steps * LENGTH_STEP_TOKENS * prime))
         steps++;
     /* If no smaller number of steps gives an allowed length, STEPS_MAX is taken. If its length is not allowed either,
      * predicting it fails, and the message says why. */
-    int64_t step = steps * STEP_TOKENS;
+    int64_t step = steps * LENGTH_STEP_TOKENS;
     /* a sequence in chunks has at most LONGEST_CHUNKS, since the number of ops grows with their square */
-    bool chunked = choices.chunk_count > 1;
-    uint32_t below = chunked ? (uint32_t)((choices.chunk_tokens - 1) / step) : 0;
-    int64_t least = least_tokens(request, &choices);
-    if (least > step && (least - 1) / step > (int64_t)below && least < MOST_TOKENS)
+    bool has_chunks = choices.chunk_count > 1;
+    uint32_t below = has_chunks ? (uint32_t)((choices.chunk_tokens - 1) / step) : 0;
+    int64_t least = least_tokens_for_pieces(request, &choices);
+    if (least > step && (least - 1) / step > (int64_t)below && least < LENGTH_TOKENS_MAX_SEARCHED)
         below = (uint32_t)((least - 1) / step);
-    int64_t most = chunked ? LONGEST_CHUNKS * choices.chunk_tokens : MOST_TOKENS;
+    int64_t most = has_chunks ? LONGEST_CHUNKS * choices.chunk_tokens : LENGTH_TOKENS_MAX_SEARCHED;
     /* if all lengths are too short, the longest is left; predicting it fails, and the message says why */
     if (below >= most / step)
         below = (uint32_t)(most / step) - 1;
     *ladder = (struct length_ladder){.shortest_tokens = step,
                                      .length_count = (uint32_t)(most / step) - below,
                                      .too_short_steps = below,
-                                     .ends_with_most_chunks = chunked};
+                                     .ends_with_most_chunks = has_chunks};
     return STATUS_OK;
 }
 
@@ -140,7 +140,7 @@ static void show_progress(const struct length_search *s)
     text_release(&note);
 }
 
-static void put_refusal(struct longest *longest, const struct diag *diag)
+static void set_next_refusal(struct longest *longest, const struct diag *diag)
 {
     size_t size = 0;
     const char *text = diag_first_message(diag, &size);
@@ -174,7 +174,7 @@ static bool length_fits(struct length_search *s, uint32_t rung, struct diag *dia
         l->next_verdict = p.verdict;
         l->next_refusal[0] = '\0';
         if (status != STATUS_OK)
-            put_refusal(l, &own);
+            set_next_refusal(l, &own);
         if (status != STATUS_OK && rung == 0 && diag != NULL)
             diag_error(diag, (struct loc){0}, status, "%s", l->next_refusal);
     }
@@ -184,7 +184,7 @@ static bool length_fits(struct length_search *s, uint32_t rung, struct diag *dia
     return fits;
 }
 
-static uint32_t rung_of_length(const struct length_ladder *ladder, int64_t length)
+static uint32_t rung_index_of_length(const struct length_ladder *ladder, int64_t length)
 {
     uint32_t rung = 0;
     if (!ladder->is_doubling && length >= ladder_length(ladder, 0))
@@ -200,7 +200,7 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
                          int64_t guess, struct progress *progress, struct diag *diag)
 {
     struct length_search s = {setup, request, ladder, longest, progress};
-    uint32_t at = rung_of_length(ladder, guess), low, high,
+    uint32_t at = rung_index_of_length(ladder, guess), low, high,
              stride = 1; /* low fits, high does not */
     *longest = (struct longest){0};
     if (length_fits(&s, at, diag)) {

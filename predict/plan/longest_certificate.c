@@ -40,7 +40,7 @@ static void find_option_length(void *context, size_t job, void *result)
     }
 }
 
-static int longer_length_first(const void *left, const void *right)
+static int compare_option_lengths(const void *left, const void *right)
 {
     const struct option_length *a = left, *b = right;
     return a->tokens != b->tokens ? (a->tokens > b->tokens ? -1 : 1) : strcmp(a->option, b->option);
@@ -63,7 +63,7 @@ static enum status find_option_lengths(struct longest_certificate *r, const stru
             r->option_length[r->option_length_count++].option = alternatives_option(i);
         }
     qsort(r->option_length, r->option_length_count, sizeof r->option_length[0],
-          longer_length_first);
+          compare_option_lengths);
     return status;
 }
 
@@ -115,7 +115,7 @@ enum status longest_certificate_make(struct longest_certificate *r, struct setup
     if (status == STATUS_OK)
         status = find_less_probable(r, setup, &progress, diag);
     progress_end();
-    if (status == STATUS_OK && r->length_only)
+    if (status == STATUS_OK && r->wants_length_only)
         return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;
     if (status == STATUS_OK && r->longest.tokens > 0 && interrupt_signal() == 0)
         status =
@@ -124,12 +124,12 @@ enum status longest_certificate_make(struct longest_certificate *r, struct setup
         interrupt_signal() == 0)
         status =
             predict_length(&r->next_prediction, setup, &r->request, r->longest.next_tokens, diag);
-    r->were_options_tried =
+    r->has_tried_options =
         r->longest.next_tokens > 0 &&
         repeats_whole_op_count(&r->longest_prediction.ir.repeats, REPEATS_ALL_ROLES,
                                r->longest_prediction.ir.op.count) < OPTION_OPS_MAX &&
         interrupt_signal() == 0;
-    if (status == STATUS_OK && r->were_options_tried)
+    if (status == STATUS_OK && r->has_tried_options)
         status = find_option_lengths(r, setup, diag);
     return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;
 }

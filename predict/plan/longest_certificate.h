@@ -18,7 +18,7 @@ struct option_length { /* an option, and the longest sequence with it */
 
 struct longest_certificate {
     /* set by the caller: find only the length, with no simulation and no other options */
-    bool length_only;
+    bool wants_length_only;
     struct longest longest;
     /* the longest length that fits with a probability of at least one half, if that is longer than `longest`; else its
      * tokens are 0 */
@@ -32,14 +32,14 @@ struct longest_certificate {
     struct option_length option_length[ALTERNATIVES_MAX]; /* longest first */
     size_t option_length_count;
     /* false: schedules are too large for a search with each option, all lengths fit, or an interrupt came */
-    bool were_options_tried;
+    bool has_tried_options;
 };
 
 /* Finds the longest sequence that fits with the setup's fits_probability, and simulates it and the next length. Then
  * finds the longest sequence with each other option, unless schedules are too large for that. Returns STATUS_NO if
- * nothing fits. *certificate must be all-zero except `length_only`; release it in either case. setup->fits_probability
- * is changed meanwhile, and restored. After a signal that base/interrupt.h has noted, the certificate holds what was
- * known by then. */
+ * nothing fits. *certificate must be all-zero except `wants_length_only`; release it in either case.
+ * setup->fits_probability is changed meanwhile, and restored. After a signal that base/interrupt.h has noted, the
+ * certificate holds what was known by then. */
 enum status longest_certificate_make(struct longest_certificate *certificate, struct setup *setup,
                                      struct diag *diag);
 void longest_certificate_release(struct longest_certificate *certificate);

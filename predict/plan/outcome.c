@@ -14,7 +14,7 @@ void outcome_fill_times(struct outcome *o, const struct prediction *p)
     o->step_s = p->sim.step_s;
     o->intervals = intervals_of_prediction(p);
     o->step_sequences = (double)prediction_sequences(p);
-    o->are_causes_final = o->packed_set == NULL || !p->question.skips_causes;
+    o->has_final_causes = o->packed_set == NULL || !p->question.skips_causes;
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
     for (int cause = 0; cause < CAUSE_COUNT && stages->stage_count > 1; cause++) {
         o->cause_s[cause] = 0;

@@ -15,10 +15,10 @@
 #include <stdbool.h>
 
 enum outcome_kind {
-    OUTCOME_NO_ROOM,    /* states and layer inputs need more memory than there is */
-    OUTCOME_REFUSED,    /* could not be built */
-    OUTCOME_UNFIT,      /* built: does not fit */
-    OUTCOME_NOT_BETTER, /* bounded: cannot be better than another, whether or not it fits */
+    OUTCOME_OVER_MEMORY_BOUND, /* states and layer inputs need more memory than there is */
+    OUTCOME_REFUSED,           /* could not be built */
+    OUTCOME_DOES_NOT_FIT,      /* built: does not fit */
+    OUTCOME_NOT_BETTER,        /* bounded: cannot be better than another, whether or not it fits */
     OUTCOME_SIMULATED,
     OUTCOME_NOT_SEARCHED, /* not searched: an interrupt or the time that was set came before */
     OUTCOME_KIND_COUNT
@@ -43,11 +43,11 @@ struct outcome {
      * predicted on more batches, it is the best row's rate_bound times the ratio of the two rows' rates on the batches
      * of this row */
     struct step_spread spread;
-    size_t won_batches;          /* in how many of these batches it is faster than the best row */
+    size_t won_batch_count;      /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* of OUTCOME_SIMULATED only */
     double cause_s[CAUSE_COUNT]; /* seconds of the step by cause, the mean over all ranks */
     /* false: cause_s is preliminary, since CAUSE_DOCUMENTS (only with a packed set) is not separated in it yet */
-    bool are_causes_final;
+    bool has_final_causes;
     struct prediction_products products; /* of OUTCOME_SIMULATED only */
     double bubble_share;                 /* the share of the step in which stages idle */
     double exposed_copy_share; /* the share in which ranks wait for copies to the host and back */

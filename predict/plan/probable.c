@@ -27,7 +27,7 @@ static enum status find_most_probable(struct probable_choice *chosen, struct bes
 {
     static const double less[] = {0.8, 0.7, 0.6};
     enum status status = search_with_probability(best, goal, setup, open, 0.5);
-    chosen->taken_probability = 0.5;
+    chosen->search_probability = 0.5;
     for (size_t i = 0; i < ARRAY_LEN(less) && status == STATUS_OK && interrupt_signal() == 0; i++) {
         struct best other = {.limits = best->limits};
         if (less[i] >= chosen->asked_probability)
@@ -35,12 +35,12 @@ static enum status find_most_probable(struct probable_choice *chosen, struct bes
         if (search_with_probability(&other, goal, setup, open, less[i]) == STATUS_OK) {
             best_release(best);
             *best = other;
-            chosen->taken_probability = less[i];
+            chosen->search_probability = less[i];
             break;
         }
         best_release(&other);
     }
-    setup->fits_probability = chosen->taken_probability;
+    setup->fits_probability = chosen->search_probability;
     return status;
 }
 
@@ -61,7 +61,7 @@ static void find_less_probable_longer(struct probable_choice *chosen, const stru
 
 /* Takes the less probable configuration that the search found on its way (best->less_probable_best), if it is better
  * than the winner. */
-static void take_less_probable(struct probable_choice *chosen, const struct best *best)
+static void choose_less_probable(struct probable_choice *chosen, const struct best *best)
 {
     bool better =
         best->goal == GOAL_GPUS
@@ -78,7 +78,7 @@ enum status probable_find(struct probable_choice *chosen, struct best *best, enu
                           struct diag *diag)
 {
     *chosen = (struct probable_choice){.asked_probability = probability,
-                                       .taken_probability = probability};
+                                       .search_probability = probability};
     const struct request given = setup->request;
     setup->fits_probability = probability;
     enum status status = best_find(best, goal, setup, open, diag);
@@ -90,6 +90,6 @@ enum status probable_find(struct probable_choice *chosen, struct best *best, enu
     else if (status == STATUS_OK && goal == GOAL_LONGEST)
         find_less_probable_longer(chosen, best, setup, open);
     else if (status == STATUS_OK)
-        take_less_probable(chosen, best);
+        choose_less_probable(chosen, best);
     return status;
 }

@@ -11,7 +11,7 @@
 struct probable_choice {
     double asked_probability; /* the probability that was asked for */
     /* the probability with which the winner was searched for, at most asked_probability */
-    double taken_probability;
+    double search_probability;
     /* the outcome of the less probable configuration; if it is not OUTCOME_SIMULATED, there is none */
     struct outcome less_probable_outcome;
     /* with GOAL_GPUS: the number of GPUs of less_probable_outcome */

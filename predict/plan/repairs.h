@@ -13,8 +13,8 @@ struct repairs {
     struct request unrepaired_request; /* the configuration without any repair */
     /* the pieces of the unrepaired configuration; 0 if that is refused */
     int64_t loss_chunks, ffn_chunks;
-    size_t next_row; /* the row of the table to try next */
-    bool has_tried;  /* some row has been tried */
+    size_t next_row;    /* the row of the table to try next */
+    bool has_tried_row; /* some row has been tried */
     /* the configuration with the repair of the last row that was tried */
     struct request last_request;
 };
@@ -28,10 +28,10 @@ struct repairs repairs_make(const struct request *given, const struct space_open
  * out. Repairs come in the order of the time that a step takes with them, the shortest first: fewer pieces before more,
  * and the optimizer on the device before that on the host. So the first one is the unchanged configuration or, where
  * that has more pieces than it needs, as with FPDT, one with fewer. Returns false after the last. */
-bool repairs_next(struct request *request, struct repairs *repairs);
+bool repairs_apply_next(struct request *request, struct repairs *repairs);
 
 /* Sets *request to the configuration with the last repair that the user's options allow, which needs the least GPU
  * memory. Returns false if none is allowed. */
-bool repairs_last(struct request *request, const struct repairs *repairs);
+bool repairs_apply_last(struct request *request, const struct repairs *repairs);
 
 #endif

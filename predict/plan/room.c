@@ -53,7 +53,7 @@ bool room_lacks(const struct setup *setup, const struct choices *choices,
 }
 
 /* Returns bytes as a whole number, rounded down; 0 if they are negative, UINT64_MAX if they are not finite. */
-static uint64_t whole_bytes(double bytes)
+static uint64_t round_down_to_bytes(double bytes)
 {
     return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
 }
@@ -61,23 +61,23 @@ static uint64_t whole_bytes(double bytes)
 static void fill_bound_bytes(struct verdict *v, const struct setup *setup, const struct choices *c)
 {
     const struct cluster *cluster = &setup->cluster;
-    double on_node = fmin((double)c->ranks, (double)cluster->gpus_per_node);
+    double ranks_on_node = fmin((double)c->ranks, (double)cluster->gpus_per_node);
     double device =
         bound_state_bytes(setup, c) + bound_optimizer_bytes(c) + bound_saved_device_bytes(c);
-    v->needed_bytes[LIMIT_DEVICE] = whole_bytes(device);
-    v->needed_bytes[LIMIT_HOST] = whole_bytes(on_node * bound_saved_host_bytes(c));
+    v->needed_bytes[LIMIT_DEVICE] = round_down_to_bytes(device);
+    v->needed_bytes[LIMIT_HOST] = round_down_to_bytes(ranks_on_node * bound_saved_host_bytes(c));
     v->available_bytes[LIMIT_DEVICE] =
-        whole_bytes(cluster->device.memory_bytes - cluster->device.driver_bytes);
+        round_down_to_bytes(cluster->device.memory_bytes - cluster->device.driver_bytes);
     v->available_bytes[LIMIT_HOST] =
-        whole_bytes(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+        round_down_to_bytes(cluster->host.memory_bytes - cluster->host.reserved_bytes);
     v->limiting_memory = verdict_needed_share(v, LIMIT_HOST) > verdict_needed_share(v, LIMIT_DEVICE)
                              ? LIMIT_HOST
                              : LIMIT_DEVICE;
     v->fits = !room_lacks(setup, c, v, 0, 0.5);
 }
 
-bool room_bound_lacks(struct verdict *verdict, const struct setup *setup,
-                      const struct request *request, double odds)
+bool room_bound_lacks_memory(struct verdict *verdict, const struct setup *setup,
+                             const struct request *request, double odds)
 {
     struct resolved resolved;
     bool made = resolved_make(&resolved, setup, request, NULL, NULL) == STATUS_OK;

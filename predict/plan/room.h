@@ -29,7 +29,7 @@ double room_fits_probability(const struct setup *setup, const struct choices *ch
 /* Does what room_lacks() does with `share` 0, without a schedule, for the bytes that a request needs at least by closed
  * forms (predict/bounds.h). Sets *verdict to these bytes and, if it returns true, to the probability that the memories
  * suffice for them. Returns false if the request is refused. */
-bool room_bound_lacks(struct verdict *verdict, const struct setup *setup,
-                      const struct request *request, double odds);
+bool room_bound_lacks_memory(struct verdict *verdict, const struct setup *setup,
+                             const struct request *request, double odds);
 
 #endif

@@ -4,7 +4,7 @@
 #include "predict/progress.h"
 #include "predict/workers.h"
 
-static void faster_pcie(struct setup *s)
+static void apply_faster_pcie(struct setup *s)
 {
     s->cluster.pcie.nominal_bytes_per_s *= 2;
     s->cluster.pcie.h2d_bytes_per_s *= 2;
@@ -12,13 +12,13 @@ static void faster_pcie(struct setup *s)
     s->cluster.pcie.uplink_bytes_per_s *= 2;
 }
 
-static void faster_nics(struct setup *s)
+static void apply_faster_nics(struct setup *s)
 {
     s->cluster.nic.bytes_per_s *= 2;
     s->cluster.nic.peer_bytes_per_s *= 2;
 }
 
-static void faster_fabric(struct setup *s)
+static void apply_faster_fabric(struct setup *s)
 {
     s->cluster.fabric.bytes_per_s *= 2;
     s->cluster.fabric.peer_bytes_per_s *= 2;
@@ -26,7 +26,7 @@ static void faster_fabric(struct setup *s)
     s->cluster.fabric.all_to_all_channels_bytes_per_s *= 2;
 }
 
-static void faster_hbm(struct setup *s)
+static void apply_faster_hbm(struct setup *s)
 {
     s->cost.device_memory_bytes_per_s *= 2;
 }
@@ -43,12 +43,12 @@ static void scale_clocks(struct setup *s, double factor)
                 cost->attention[i][pass].flop_per_s[d] *= factor;
 }
 
-static void less_power(struct setup *s)
+static void apply_less_power(struct setup *s)
 {
     scale_clocks(s, 0.9);
 }
 
-static void faster_host(struct setup *s)
+static void apply_faster_host(struct setup *s)
 {
     s->cost.host_op_s /= 2;
     s->cost.host_kernel_s /= 2;
@@ -63,12 +63,12 @@ static const struct {
     const char *name, *key;
     void (*change)(struct setup *setup);
 } changes[SENSITIVITIES] = {
-    {"PCIe of the next generation (2x)", "pcie_2x", faster_pcie},
-    {"NICs twice as fast", "nic_2x", faster_nics},
-    {"GPU fabric twice as fast", "fabric_2x", faster_fabric},
-    {"HBM twice as fast", "hbm_2x", faster_hbm},
-    {"clocks 10 % lower (power)", "clocks_0.9x", less_power},
-    {"host issue twice as fast", "issue_2x", faster_host},
+    {"PCIe of the next generation (2x)", "pcie_2x", apply_faster_pcie},
+    {"NICs twice as fast", "nic_2x", apply_faster_nics},
+    {"GPU fabric twice as fast", "fabric_2x", apply_faster_fabric},
+    {"HBM twice as fast", "hbm_2x", apply_faster_hbm},
+    {"clocks 10 % lower (power)", "clocks_0.9x", apply_less_power},
+    {"host issue twice as fast", "issue_2x", apply_faster_host},
 };
 
 /* The input of the child processes. Each process has its own copy of the setup, which it may change. */
@@ -87,10 +87,10 @@ static bool resize_cluster_of_trial(const struct sensitivity_trial *trial)
                STATUS_OK;
 }
 
-static void try_change(void *context, size_t job, void *result)
+static void predict_trial_job(void *context, size_t job, void *result)
 {
     struct sensitivity_trial *trial = context;
-    struct machine_step *out = result;
+    struct sensitivity_step *out = result;
     struct prediction p = {0};
     if (!resize_cluster_of_trial(trial))
         return;
@@ -113,14 +113,15 @@ const char *sensitivity_key(int i)
     return changes[i].key;
 }
 
-enum status sensitivities_find(struct machine_step sensitivity[SENSITIVITIES], struct setup *setup,
-                               const struct request *request, struct diag *diag)
+enum status sensitivities_find(struct sensitivity_step sensitivity[SENSITIVITIES],
+                               struct setup *setup, const struct request *request,
+                               struct diag *diag)
 {
     struct sensitivity_trial trial = {setup, request};
     struct progress progress;
     progress_begin(&progress, SENSITIVITIES, 0);
-    enum status status = workers_run(SENSITIVITIES, sizeof sensitivity[0], try_change, &trial,
-                                     sensitivity, &progress, diag);
+    enum status status = workers_run(SENSITIVITIES, sizeof sensitivity[0], predict_trial_job,
+                                     &trial, sensitivity, &progress, diag);
     progress_end();
     return status;
 }

@@ -8,7 +8,7 @@
 
 enum { SENSITIVITIES = 6 };
 
-struct machine_step {
+struct sensitivity_step {
     double step_s; /* 0: the prediction failed */
 };
 
@@ -25,7 +25,8 @@ enum status sensitivity_intervals(struct intervals *intervals, struct setup *set
 
 /* Simulates the request on the machine with each of the changes, in child processes, and fills sensitivity[i] for
  * change i. The caller's *setup does not change. */
-enum status sensitivities_find(struct machine_step sensitivity[SENSITIVITIES], struct setup *setup,
-                               const struct request *request, struct diag *diag);
+enum status sensitivities_find(struct sensitivity_step sensitivity[SENSITIVITIES],
+                               struct setup *setup, const struct request *request,
+                               struct diag *diag);
 
 #endif

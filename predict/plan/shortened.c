@@ -15,7 +15,7 @@ struct short_shape {
     int64_t layers[2], micro_batches[2];
 };
 
-static bool has_fewer(const int64_t of[2])
+static bool is_shortened(const int64_t of[2])
 {
     return of[0] < of[1];
 }
@@ -35,7 +35,7 @@ static void shorten_layers(struct short_shape *shape, const struct choices *c, i
 /* Shortens the micro-batches, to so many that both steps fill the pipeline. Without stages and subsequences they are 3
  * and 4: with fewer, the reductions of gradients at the end of the step would overlap the first micro-batches. Does
  * nothing if the step has no more, or if micro-batches have documents and so differ. */
-static void shorten_micro(struct short_shape *shape, const struct choices *c)
+static void shorten_micro_batches(struct short_shape *shape, const struct choices *c)
 {
     int64_t few = c->pp == 1 && c->subsequences == 1
                       ? 4
@@ -49,9 +49,10 @@ static void shorten_micro(struct short_shape *shape, const struct choices *c)
 /* Returns the sum of layers x micro-batches over the shorter steps of a shape, of which there are 1, 2 or 4. */
 static double work_of_short_steps(const struct short_shape *s)
 {
-    double layers = (double)(has_fewer(s->layers) ? s->layers[0] + s->layers[1] : s->layers[0]);
-    return layers * (double)(has_fewer(s->micro_batches) ? s->micro_batches[0] + s->micro_batches[1]
-                                                         : s->micro_batches[0]);
+    double layers = (double)(is_shortened(s->layers) ? s->layers[0] + s->layers[1] : s->layers[0]);
+    return layers * (double)(is_shortened(s->micro_batches)
+                                 ? s->micro_batches[0] + s->micro_batches[1]
+                                 : s->micro_batches[0]);
 }
 
 /* Shortens layers, micro-batches or both, whichever is least work. Returns false if the request is refused or is not of
@@ -64,8 +65,8 @@ static bool choose_short_shape(struct short_shape *shape, struct choices *c,
     const struct short_shape whole = {{c->model->layers, c->model->layers},
                                       {c->accumulation, c->accumulation}};
     struct short_shape tries[3] = {whole, whole, whole};
-    shorten_micro(&tries[1], c);
-    shorten_micro(&tries[2], c);
+    shorten_micro_batches(&tries[1], c);
+    shorten_micro_batches(&tries[2], c);
     /* with offload ratios and subsequences, layers are not shortened: the share of a unit's activations whose copies
      * its computation hides does not grow evenly with layers */
     if (c->activations != CHOICE_ACTIVATIONS_RATIO || c->subsequences == 1) {
@@ -111,7 +112,7 @@ static double step_of_layers_s(const struct setup *setup, const struct request *
                                int64_t layers)
 {
     double few_s = step_without_jitter_s(setup, asked, c, layers, shape->micro_batches[1]);
-    if (!has_fewer(shape->micro_batches) || few_s <= 0)
+    if (!is_shortened(shape->micro_batches) || few_s <= 0)
         return few_s;
     double less_s = step_without_jitter_s(setup, asked, c, layers, shape->micro_batches[0]);
     double more = (double)((int64_t)c->accumulation - shape->micro_batches[1]);
@@ -134,7 +135,7 @@ double shortened_step_s(const struct setup *setup, const struct request *request
     if (!choose_short_shape(&shape, &c, request))
         return 0;
     double few_s = step_of_layers_s(setup, request, &c, &shape, shape.layers[1]);
-    if (!has_fewer(shape.layers) || few_s <= 0)
+    if (!is_shortened(shape.layers) || few_s <= 0)
         return few_s;
     double less_s = step_of_layers_s(setup, request, &c, &shape, shape.layers[0]);
     return less_s > 0 && few_s > less_s ? extrapolate_step(&shape, &c, less_s, few_s) : 0;
@@ -156,24 +157,24 @@ static bool predict_verdict(struct verdict *verdict, const struct setup *setup,
     return made;
 }
 
-/* Does what shortened_lacks() does, by a step of `micro` micro-batches and all layers. As many activations are in
- * flight as in the whole step, but caches differ, so memories count as larger by RESERVED_ERROR. */
-static bool few_micro_batches_lack(struct verdict *verdict, const struct setup *setup,
-                                   const struct request *request, const struct choices *c,
-                                   int64_t micro, double odds)
+/* Does what shortened_lacks_memory() does, by a step of `micro` micro-batches and all layers. As many activations are
+ * in flight as in the whole step, but caches differ, so memories count as larger by RESERVED_ERROR. */
+static bool few_micro_batches_lack_memory(struct verdict *verdict, const struct setup *setup,
+                                          const struct request *request, const struct choices *c,
+                                          int64_t micro, double odds)
 {
     return predict_verdict(verdict, setup, request, c, 0, micro) &&
            room_lacks(setup, c, verdict, RESERVED_ERROR, odds);
 }
 
-/* Does what shortened_lacks() does, by two steps of few layers, from whose bytes those of the step are extrapolated.
- * The bytes of the device are without the allocator's cache, which does not grow evenly with layers. Memories count as
- * larger by the error of the extrapolation. */
-static bool few_layers_lack(struct verdict *verdict, const struct setup *setup,
-                            const struct request *request, const struct choices *c,
-                            const struct short_shape *shape, double odds)
+/* Does what shortened_lacks_memory() does, by two steps of few layers, from whose bytes those of the step are
+ * extrapolated. The bytes of the device are without the allocator's cache, which does not grow evenly with layers.
+ * Memories count as larger by the error of the extrapolation. */
+static bool few_layers_lack_memory(struct verdict *verdict, const struct setup *setup,
+                                   const struct request *request, const struct choices *c,
+                                   const struct short_shape *shape, double odds)
 {
-    double share = c->subsequences > 1 ? RESERVED_ERROR : SHORTENED_ERROR;
+    double share = c->subsequences > 1 ? RESERVED_ERROR : SHORTENED_ERROR_SHARE;
     struct verdict of[2];
     for (int i = 0; i < 2; i++)
         if (!predict_verdict(&of[i], setup, request, c, shape->layers[i], shape->micro_batches[1]))
@@ -198,8 +199,8 @@ static bool few_layers_lack(struct verdict *verdict, const struct setup *setup,
 
 /* The layers of a step with stages but without subsequences are not shortened: with few layers, another stage could
  * need the most memory. */
-bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
-                     const struct request *request, double odds)
+bool shortened_lacks_memory(struct verdict *verdict, const struct setup *setup,
+                            const struct request *request, double odds)
 {
     struct choices c;
     struct short_shape shape;
@@ -211,14 +212,14 @@ bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
         of_layers = (struct short_shape){{c.model->layers, c.model->layers},
                                          {c.accumulation, c.accumulation}};
         shorten_layers(&of_layers, &c, 1);
-        shorten_micro(&of_layers, &c);
+        shorten_micro_batches(&of_layers, &c);
         of_layers.micro_batches[1] =
-            of_layers.micro_batches[has_fewer(of_layers.micro_batches) ? 0 : 1];
+            of_layers.micro_batches[is_shortened(of_layers.micro_batches) ? 0 : 1];
     }
-    if ((c.pp == 1 || c.subsequences > 1) && has_fewer(of_layers.layers))
-        return few_layers_lack(verdict, setup, request, &c, &of_layers, odds);
+    if ((c.pp == 1 || c.subsequences > 1) && is_shortened(of_layers.layers))
+        return few_layers_lack_memory(verdict, setup, request, &c, &of_layers, odds);
     shape.micro_batches[1] = c.accumulation;
-    shorten_micro(&shape, &c);
+    shorten_micro_batches(&shape, &c);
     return 2 * shape.micro_batches[1] <= (int64_t)c.accumulation &&
-           few_micro_batches_lack(verdict, setup, request, &c, shape.micro_batches[1], odds);
+           few_micro_batches_lack_memory(verdict, setup, request, &c, shape.micro_batches[1], odds);
 }

@@ -19,11 +19,11 @@
 
 #include <stdbool.h>
 
-/* Limits of the error of an extrapolated time, as shares of the time of the whole step. SHORTENED_ERROR: how much
- * longer it may be. SHORTENED_DIFFERENCE: how much longer or shorter it may be than the time of the whole step without
- * jitter. tests/cli/test_space.c checks both. */
-#define SHORTENED_ERROR 0.02
-#define SHORTENED_DIFFERENCE 0.05
+/* Limits of the error of an extrapolated time, as shares of the time of the whole step. SHORTENED_ERROR_SHARE: how much
+ * longer it may be. SHORTENED_DIFFERENCE_SHARE: how much longer or shorter it may be than the time of the whole step
+ * without jitter. tests/cli/test_space.c checks both. */
+#define SHORTENED_ERROR_SHARE 0.02
+#define SHORTENED_DIFFERENCE_SHARE 0.05
 
 /* Returns the seconds of the request's step without jitter, extrapolated from shorter steps. Returns 0 if the request
  * is refused, if the shorter steps together have more than 2/3 of the step's layers times micro-batches, or if they
@@ -34,7 +34,7 @@ double shortened_step_s(const struct setup *setup, const struct request *request
  * *verdict is that of the step: extrapolated from steps of few layers, without an allocator's cache, or that of a step
  * of all layers and few micro-batches. The latter must exceed the memory by more than RESERVED_ERROR, since caches
  * differ. Returns false if no shorter step can be judged. */
-bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
-                     const struct request *request, double odds);
+bool shortened_lacks_memory(struct verdict *verdict, const struct setup *setup,
+                            const struct request *request, double odds);
 
 #endif

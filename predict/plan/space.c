@@ -49,8 +49,9 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
     struct choices simplest = *c;
     const uint32_t sharing = c->ranks / c->tp / c->pp;
     /* in a step of one unit nothing is offloaded by ratio */
-    const bool by_ratio = c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_unit_count(c) > 1;
-    if (c->activations == CHOICE_ACTIVATIONS_RATIO && !by_ratio)
+    const bool is_offloaded_by_ratio =
+        c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_unit_count(c) > 1;
+    if (c->activations == CHOICE_ACTIVATIONS_RATIO && !is_offloaded_by_ratio)
         simplest.activations = CHOICE_ACTIVATIONS_KEEP;
     /* a single rank shares no weights, and HSDP with one copy of the weights is ZeRO-3 */
     if (sharing == 1)
@@ -64,8 +65,8 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
     id->attention_choice = c->attention;
     id->ring_ranks_per_node = c->ring_ranks_per_node;
     id->may_jitter = may_jitter(setup, c, row);
-    id->is_adaptive = by_ratio && request->offload_adaptive;
-    id->offload_ratio = by_ratio ? c->offload_ratio : 0;
+    id->is_adaptive = is_offloaded_by_ratio && request->offload_adaptive;
+    id->offload_ratio = is_offloaded_by_ratio ? c->offload_ratio : 0;
 }
 
 /* ---- the walk ----
@@ -84,10 +85,10 @@ struct space_walk {
     const struct strategy *strategy_row;
     /* also search combinations that a search over strategies leaves out: tensor ranks and stages that the user gives,
      * with any strategy; strategies of subsequences for whole sequences, and the others for several subsequences */
-    bool beyond_usual;
+    bool searches_unusual;
     /* search only configurations that reduces_to_simpler() is true for; false: search only the others */
-    bool simpler_only;
-    struct schedule_identity *added_rows; /* the identities of the rows that were added */
+    bool wants_simpler_only;
+    struct schedule_identity *added_identities; /* the identities of the rows that were added */
     size_t added_count, capacity;
 };
 
@@ -99,13 +100,14 @@ static bool is_duplicate(struct space_walk *w, const struct choices *c,
     struct schedule_identity id;
     identity_make(&id, w->setup, c, request, w->strategy_row);
     for (size_t i = 0; i < w->added_count; i++)
-        if (memcmp(&w->added_rows[i], &id, sizeof id) == 0)
+        if (memcmp(&w->added_identities[i], &id, sizeof id) == 0)
             return true;
     if (w->added_count == w->capacity) {
         w->capacity = heap_next_capacity(w->capacity, w->added_count + 1);
-        w->added_rows = heap_realloc(w->added_rows, w->capacity, sizeof *w->added_rows);
+        w->added_identities =
+            heap_realloc(w->added_identities, w->capacity, sizeof *w->added_identities);
     }
-    w->added_rows[w->added_count++] = id;
+    w->added_identities[w->added_count++] = id;
     return false;
 }
 
@@ -128,19 +130,20 @@ static void add_candidate(struct space_walk *w, const struct request *request,
         .step_lower_bound_s = bound_step_s(w->setup, c),
         .gpu_lower_bound_bytes = fixed + bound_saved_device_bytes(c),
         .length_independent_bytes = fixed,
-        .host_optimizer_saves_bytes = host,
+        .bytes_saved_by_host_optimizer = host,
     };
 }
 
-static bool is_expressed(const struct space_open *open, const struct choices *c)
+static bool is_expressible_or_unrestricted(const struct space_open *open, const struct choices *c)
 {
-    return open->only_framework == NULL || expressible_is(*open->only_framework, c);
+    return open->only_framework == NULL || expressible_by_framework(*open->only_framework, c);
 }
 
-bool space_allows(const struct space_open *open, const struct request *request)
+bool space_allows_request(const struct space_open *open, const struct request *request)
 {
     struct choices c;
-    return resolve_choices(&c, request, NULL, NULL) == STATUS_OK && is_expressed(open, &c);
+    return resolve_choices(&c, request, NULL, NULL) == STATUS_OK &&
+           is_expressible_or_unrestricted(open, &c);
 }
 
 /* True if the configuration has the schedule of a simpler strategy, because one of its degrees is 1: Ulysses with one
@@ -153,7 +156,7 @@ static bool reduces_to_simpler(const struct strategy *row, const struct choices 
 
 /* True if the configuration has the attention of a simpler strategy, which the framework runs with another profile than
  * the one of this strategy. Then it is left to that strategy. */
-static bool is_run_otherwise(const struct space_walk *w, const struct choices *c)
+static bool is_run_by_other_profile(const struct space_walk *w, const struct choices *c)
 {
     struct strategy left = *w->strategy_row;
     left.attention = c->attention;
@@ -177,8 +180,8 @@ static bool add_documents(const struct space_walk *w, struct request *request, s
 }
 
 /* Adds a candidate for a request, unless its choices do not resolve, the framework cannot express them or runs them by
- * a simpler strategy's profile (is_run_otherwise()), its documents cannot be packed, its schedule was added before, or
- * it belongs to the other pass (simpler_only). */
+ * a simpler strategy's profile (is_run_by_other_profile()), its documents cannot be packed, its schedule was added
+ * before, or it belongs to the other pass (wants_simpler_only). */
 static void add_request(struct space_walk *w, const struct request *asked)
 {
     struct choices c;
@@ -186,9 +189,9 @@ static void add_request(struct space_walk *w, const struct request *asked)
     const struct packed_set *packed_set;
     if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return;
-    if (reduces_to_simpler(w->strategy_row, &c) != w->simpler_only || !is_expressed(&w->open, &c) ||
-        is_run_otherwise(w, &c) || !add_documents(w, &request, &c, &packed_set) ||
-        is_duplicate(w, &c, &request))
+    if (reduces_to_simpler(w->strategy_row, &c) != w->wants_simpler_only ||
+        !is_expressible_or_unrestricted(&w->open, &c) || is_run_by_other_profile(w, &c) ||
+        !add_documents(w, &request, &c, &packed_set) || is_duplicate(w, &c, &request))
         return;
     if (!resolved_needs_costs(&request)) {
         add_candidate(w, &request, &c, packed_set);
@@ -262,7 +265,7 @@ static bool is_tried_only_if_asked(int activations)
 }
 
 /* Tries the ways to share weights and to keep activations; for a strategy of subsequences, numbers of subsequences. */
-static void walk_policies(struct space_walk *w, struct request request)
+static void walk_weights_and_activations(struct space_walk *w, struct request request)
 {
     if (w->strategy_row->fills_subsequences) {
         walk_subsequences(w, request);
@@ -285,20 +288,20 @@ static void walk_chunks(struct space_walk *w, struct request request)
 {
     enum { CHUNKS_MAX = 32 };
     if (w->strategy_row->attention != CHOICE_ATTENTION_FPDT || w->setup->request.chunk_tokens > 0) {
-        walk_policies(w, request);
+        walk_weights_and_activations(w, request);
         return;
     }
     if (w->open.length) {
         request.chunk_tokens = 524288; /* 16M tokens are 32 such chunks, the most that are tried */
-        walk_policies(w, request);
+        walk_weights_and_activations(w, request);
         return;
     }
     for (request.chunk_tokens = 32768; request.chunk_tokens <= 524288; request.chunk_tokens *= 2)
         if (2 * request.chunk_tokens <= request.seq &&
             CHUNKS_MAX * request.chunk_tokens >= request.seq)
-            walk_policies(w, request);
+            walk_weights_and_activations(w, request);
     request.chunk_tokens = w->setup->request.chunk_tokens;
-    walk_policies(w, request);
+    walk_weights_and_activations(w, request);
 }
 
 /* Tries the placements of context and head ranks, if they are open, and the windows of a double ring, unless the user
@@ -318,7 +321,7 @@ static void walk_windows(struct space_walk *w, struct request request)
              request.ring_window <= windows && request.ring_window < request.cp;
              request.ring_window *= 2)
             if (request.cp % request.ring_window == 0)
-                walk_policies(w, request);
+                walk_weights_and_activations(w, request);
     }
 }
 
@@ -421,8 +424,8 @@ static void walk_degrees(struct space_walk *w, struct request request)
     const struct request *given = &w->setup->request;
     struct attention_axes axes = attention_axes[w->strategy_row->attention];
     int64_t stages = given->pp > STAGES_MAX ? given->pp : STAGES_MAX;
-    bool has_tensor = w->strategy_row->fills_tp || (w->beyond_usual && given->tp > 1);
-    bool has_stages = w->strategy_row->fills_tp || (w->beyond_usual && given->pp > 1);
+    bool has_tensor = w->strategy_row->fills_tp || (w->searches_unusual && given->tp > 1);
+    bool has_stages = w->strategy_row->fills_tp || (w->searches_unusual && given->pp > 1);
     for (int64_t tp = 1; tp <= (has_tensor ? request.ranks : 1); tp++)
         for (int64_t pp = 1; pp <= (has_stages ? stages : 1); pp++)
             for (int64_t cp = 1; cp <= (axes.cp ? request.ranks : 1); cp++) {
@@ -455,7 +458,7 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
         if (!w->open.strategy && strcmp(table[s].name, request.strategy) != 0)
             continue;
         /* strategies of subsequences are for several subsequences, the others for whole sequences */
-        if (!w->beyond_usual && request.subsequences > 0 &&
+        if (!w->searches_unusual && request.subsequences > 0 &&
             table[s].fills_subsequences != (request.subsequences > 1))
             continue;
         request.strategy = table[s].name;
@@ -476,9 +479,9 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
  * first. */
 static void walk_all(struct space_walk *w, int64_t gpus)
 {
-    w->simpler_only = false;
+    w->wants_simpler_only = false;
     walk_strategies(w, gpus);
-    w->simpler_only = true;
+    w->wants_simpler_only = true;
     walk_strategies(w, gpus);
 }
 
@@ -487,14 +490,14 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
 {
     size_t before = space->candidate_count;
     struct space_walk w = {
-        .space = space, .setup = setup, .open = open, .beyond_usual = !open.strategy};
+        .space = space, .setup = setup, .open = open, .searches_unusual = !open.strategy};
     walk_all(&w, gpus);
     if (space->candidate_count == before &&
         open.strategy) { /* no strategy of the search has both of --tp 8 --cp 4 */
-        w.beyond_usual = true;
+        w.searches_unusual = true;
         walk_all(&w, gpus);
     }
-    free(w.added_rows);
+    free(w.added_identities);
     enum status status = STATUS_OK;
     if (space->candidate_count == before && open.only_framework != NULL) {
         struct space all = {0};

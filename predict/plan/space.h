@@ -25,7 +25,7 @@ struct candidate {
     /* the part of gpu_lower_bound_bytes that does not grow with the length */
     double length_independent_bytes;
     /* the part of gpu_lower_bound_bytes that is not on the device if the optimizer runs on the host */
-    double host_optimizer_saves_bytes;
+    double bytes_saved_by_host_optimizer;
 };
 
 struct space {
@@ -52,7 +52,7 @@ struct space_open {
 };
 
 /* True if a request is part of the space: its choices resolve, and open->only_framework can express them. */
-bool space_allows(const struct space_open *open, const struct request *request);
+bool space_allows_request(const struct space_open *open, const struct request *request);
 
 /* Adds all configurations of setup->request on `gpus` GPUs that are legal and that open->only_framework can express. If
  * no configuration is legal, an error says why. Returns STATUS_NO if some are, but the framework can express none. */

@@ -36,7 +36,7 @@ static double ideal_sequence_s(struct setup *setup, const struct outcome *o, int
 
 /* Fills the result, a zeroed struct ideal_times, for one outcome; it is a workers_job_fn. What cannot be predicted
  * stays 0. */
-static void time_outcome(void *context, size_t job, void *result)
+static void time_outcome_job(void *context, size_t job, void *result)
 {
     struct split_trial *trial = context;
     struct ideal_times *out = result;
@@ -86,7 +86,7 @@ enum status splits_find(struct lag_split *split, const struct outcome *const *lo
     outcome[count] = winner;
     progress_begin(&progress, count + 1, 0);
     enum status status =
-        workers_run(count + 1, sizeof *times, time_outcome, &trial, times, &progress, diag);
+        workers_run(count + 1, sizeof *times, time_outcome_job, &trial, times, &progress, diag);
     progress_end();
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (loser[i] != NULL)

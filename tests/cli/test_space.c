@@ -253,7 +253,7 @@ struct shortened_checks {
 };
 
 /* Checks that the time of a long step, extrapolated from short ones, exceeds the simulated time by
- * at most SHORTENED_ERROR, and is at most SHORTENED_DIFFERENCE below it; and that a long step does
+ * at most SHORTENED_ERROR_SHARE, and is at most SHORTENED_DIFFERENCE_SHARE below it; and that a long step does
  * not fit, or fits with a probability below 0.9, if the short ones say so. */
 static void check_shortened(struct shortened_checks *checks, const struct setup *setup,
                             const struct request *r)
@@ -266,12 +266,12 @@ static void check_shortened(struct shortened_checks *checks, const struct setup 
     text_printf(&label, "%s: ", setup->model.name);
     request_put_options(&label, r);
     double short_s = shortened_step_s(setup, r);
-    bool lacks = shortened_lacks(&early, setup, r, 0.5);
-    bool is_risky = shortened_lacks(&early, setup, r, 0.9);
+    bool lacks = shortened_lacks_memory(&early, setup, r, 0.5);
+    bool is_risky = shortened_lacks_memory(&early, setup, r, 0.9);
     checks->tried++;
     if ((short_s > 0 || is_risky) && prediction_make(&p, &question, &diag) == STATUS_OK) {
         double error = short_s > 0 ? short_s / (p.sim.step_s - p.jitter_s) - 1 : 0;
-        CHECK(label.data, error <= SHORTENED_ERROR && error >= -SHORTENED_DIFFERENCE);
+        CHECK(label.data, error <= SHORTENED_ERROR_SHARE && error >= -SHORTENED_DIFFERENCE_SHARE);
         CHECK(label.data, !lacks || !p.verdict.fits);
         CHECK(label.data, !is_risky || p.verdict.fits_probability < 0.9);
         checks->told += short_s > 0;

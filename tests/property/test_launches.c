@@ -264,7 +264,7 @@ static bool round_trip(struct check_random *random, enum framework framework, st
     if (framework >= FRAMEWORK_AXOLOTL)
         fill_trainer(r, random);
     bool expressed = resolve_choices(&written, r, NULL, NULL) == STATUS_OK &&
-                     expressible_is(framework, &written);
+                     expressible_by_framework(framework, &written);
     if (expressed) {
         CHECK_INT("it is written", launch_print(&text, framework, &written, &diag), STATUS_OK);
         snprintf(vocab, sizeof vocab, "vocab=%lld", (long long)setup->model.vocab);
