@@ -103,7 +103,7 @@ static int put_differing_fields(struct text *out, const struct flavor *f,
         const struct transformer_field *field = &transformer_fields[i];
         struct text here = {0}, there = {0};
         bool any = strcmp(field->name, "max_positions") == 0 ||
-                   (strcmp(field->name, "vocab") == 0 && f->vocab == 0);
+                   (strcmp(field->name, "vocab") == 0 && f->vocab == 0 && f->preset == NULL);
         transformer_field_put(&there, &flavor, field);
         transformer_field_put(&here, &model, field);
         if (!any && strcmp(here.data, there.data) != 0)

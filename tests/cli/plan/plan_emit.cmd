@@ -26,13 +26,14 @@ of qwen2-7b megatron
 of qwen2-7b deepspeed
 # torchtitan's models are flavors: of llama3, and of qwen3
 qwen3="heads=32,kv_heads=8,head_dim=128,vocab=151936,qk_norm=true,rope_theta=1000000,norm_eps=1e-6"
-flavor() { longhaul plan --longest --model $1 --cluster dgx-h100 --gpus 8 --strategy local --weights zero3 --profile torchtitan --emit torchtitan 2>&1 | grep -E '^name|flavor|vocabulary|error'; }
+flavor() { longhaul plan --longest --model $* --cluster dgx-h100 --gpus 8 --strategy local --weights zero3 --profile torchtitan --emit torchtitan 2>&1 | grep -E '^name|flavor|vocabulary|error'; }
 flavor layers=36,hidden=4096,ffn=12288,$qwen3
 flavor layers=36,hidden=2560,ffn=9728,tied_head=true,$qwen3
 flavor layers=36,hidden=4096,ffn=12288,${qwen3%,rope*}
 flavor layers=4,hidden=4096,ffn=12288,$qwen3
 flavor qwen2-7b
 flavor gpt2
+flavor gpt-oss-20b --set vocab=1000
 longhaul plan --longest --model layers=28,hidden=1024,heads=16,ffn=3072,kv_heads=8,head_dim=128,vocab=151936,qk_norm=true,tied_head=true,rope_theta=1000000,norm_eps=1e-6 --cluster dgx-h100 --gpus 8 --pp 2 --batch 8 --strategy local --profile torchtitan --emit torchtitan 2>&1 | grep Qwen3
 
 # degrees multiply to the GPUs; what is not expressed, row by row of the table
