@@ -448,7 +448,7 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_known_fact
                                .hp = 1};
     int64_t dp = 0;
     if (status == STATUS_OK)
-        status = torchtitan_add_model_options(l, given, diag);
+        torchtitan_add_model_options(l, given);
     static const enum launch_field degrees[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
     for (size_t i = 0; i < ARRAY_LEN(degrees) && status == STATUS_OK; i++)
         if (launch_count_or(l, degrees[i], 1) < 1 || launch_count_or(l, degrees[i], 1) > 1 << 16)

@@ -11,37 +11,35 @@
 /* clang-format off */
 static const struct flavor {
     const char *model, *name;
-    int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab; /* vocab 0: the tokenizer's */
-    double rope_theta;
-    bool is_head_tied;
-    /* the preset that has the sizes, so that the members above are unset; NULL: they have them */
-    const char *preset;
+    const char *sizes; /* as --model takes them: a preset, or fields on one line */
+    bool lacks_vocab;  /* the vocabulary is the tokenizer's */
 } flavors[] = {
-    {"llama3", "debugmodel", 6,   256,   16,  16, 16,  768,   0,      500000,  false, NULL},
-    {.model = "llama3",      .name = "1B",        .preset = "llama3.2-1b"},
-    {.model = "llama3",      .name = "3B",        .preset = "llama3.2-3b"},
-    {.model = "llama3",      .name = "8B",        .preset = "llama3-8b"},
-    {.model = "llama3",      .name = "70B",       .preset = "llama3-70b"},
-    {.model = "llama3",      .name = "405B",      .preset = "llama3.1-405b"},
-    {"qwen3",  "debugmodel", 8,   256,   16,  8,  128, 3072,  2048,   1000000, true,  NULL},
-    {.model = "qwen3",       .name = "0.6B",      .preset = "qwen3-0.6b"},
-    {.model = "qwen3",       .name = "1.7B",      .preset = "qwen3-1.7b"},
-    {.model = "qwen3",       .name = "4B",        .preset = "qwen3-4b"},
-    {.model = "qwen3",       .name = "8B",        .preset = "qwen3-8b"},
-    {.model = "qwen3",       .name = "14B",       .preset = "qwen3-14b"},
-    {.model = "qwen3",       .name = "32B",       .preset = "qwen3-32b"},
-    {.model = "qwen3",       .name = "30B-A3B",   .preset = "qwen3-30b-a3b"},
-    {.model = "qwen3",       .name = "235B-A22B", .preset = "qwen3-235b-a22b"},
-    {.model = "gpt_oss",     .name = "20b",       .preset = "gpt-oss-20b"},
-    {.model = "gpt_oss",     .name = "120b",      .preset = "gpt-oss-120b"},
-    {.model = "deepseek_v3", .name = "671B",      .preset = "deepseek-v3"},
-    {.model = "deepseek_v3", .name = "236B",      .preset = "deepseek-v2"},
-    {.model = "deepseek_v3", .name = "16B",       .preset = "deepseek-v2-lite"},
-    {.model = "llama4",      .name = "17bx16e",   .preset = "llama4-scout"},
-    {.model = "llama4",      .name = "17bx128e",  .preset = "llama4-maverick"},
-    {.model = "llama2",      .name = "7B",        .preset = "llama2-7b"},
-    {"llama2", "13B",        40,  5120,  40,  40, 128, 13824, 32000,  10000,   false, NULL},
-    {.model = "llama2",      .name = "70B",       .preset = "llama2-70b"},
+    {"llama3",      "debugmodel", "layers=6,hidden=256,heads=16,ffn=768,rope_theta=500000", true},
+    {"llama3",      "1B",         "llama3.2-1b", false},
+    {"llama3",      "3B",         "llama3.2-3b", false},
+    {"llama3",      "8B",         "llama3-8b", false},
+    {"llama3",      "70B",        "llama3-70b", false},
+    {"llama3",      "405B",       "llama3.1-405b", false},
+    {"qwen3",       "debugmodel", "layers=8,hidden=256,heads=16,kv_heads=8,head_dim=128,ffn=3072,"
+                                  "vocab=2048,qk_norm=true,tied_head=true,rope_theta=1000000,norm_eps=1e-06", false},
+    {"qwen3",       "0.6B",       "qwen3-0.6b", false},
+    {"qwen3",       "1.7B",       "qwen3-1.7b", false},
+    {"qwen3",       "4B",         "qwen3-4b", false},
+    {"qwen3",       "8B",         "qwen3-8b", false},
+    {"qwen3",       "14B",        "qwen3-14b", false},
+    {"qwen3",       "32B",        "qwen3-32b", false},
+    {"qwen3",       "30B-A3B",    "qwen3-30b-a3b", false},
+    {"qwen3",       "235B-A22B",  "qwen3-235b-a22b", false},
+    {"gpt_oss",     "20b",        "gpt-oss-20b", false},
+    {"gpt_oss",     "120b",       "gpt-oss-120b", false},
+    {"deepseek_v3", "671B",       "deepseek-v3", false},
+    {"deepseek_v3", "236B",       "deepseek-v2", false},
+    {"deepseek_v3", "16B",        "deepseek-v2-lite", false},
+    {"llama4",      "17bx16e",    "llama4-scout", false},
+    {"llama4",      "17bx128e",   "llama4-maverick", false},
+    {"llama2",      "7B",         "llama2-7b", false},
+    {"llama2",      "13B",        "layers=40,hidden=5120,heads=40,ffn=13824,vocab=32000", false},
+    {"llama2",      "70B",        "llama2-70b", false},
 };
 
 /* The recipes of 2026 (torchtitan/models/NAME/config_registry.py), which --config names. All compute the loss in
@@ -65,37 +63,17 @@ static const struct recipe {
 };
 /* clang-format on */
 
-/* Fills *model with the sizes of a flavor. If the flavor is a preset, the model's texts live in the arena. Returns
- * false if the flavor has no sizes here. */
-static bool load_flavor(struct transformer *model, const struct flavor *f, struct arena *arena)
-{
-    bool qwen3 = strcmp(f->model, "qwen3") == 0;
-    if (f->preset != NULL)
-        return transformer_load(model, arena, f->preset, NULL, NULL) == STATUS_OK;
-    *model = (struct transformer){.layers = f->layers,
-                                  .hidden = f->hidden,
-                                  .heads = f->heads,
-                                  .kv_heads = f->kv_heads,
-                                  .head_dim = f->head_dim,
-                                  .ffn = f->ffn,
-                                  .vocab = f->vocab,
-                                  .norm_eps = qwen3 ? 1e-6 : 1e-5,
-                                  .qk_norm = qwen3,
-                                  .tied_head = f->is_head_tied,
-                                  .rope_theta = f->rope_theta};
-    return f->layers > 0;
-}
-
 /* Appends the fields in which a flavor differs from the model m, the flavor's value first, as "layers=32 and not 4",
  * and returns their number. `max_positions` is not compared, nor is `vocab` if the flavor takes it from the tokenizer.
- * Returns INT32_MAX, and appends nothing, if the flavor has no sizes here. */
+ * Returns INT32_MAX, and appends nothing, if the preset of the flavor cannot be read. */
 static int put_differing_fields(struct text *out, const struct flavor *f,
                                 const struct transformer *m)
 {
     struct arena arena = {0};
     struct transformer flavor, model = *m;
     int count = 0;
-    if (!load_flavor(&flavor, f, &arena)) {
+    const char *sizes = f->lacks_vocab ? arena_printf(&arena, "%s,vocab=1", f->sizes) : f->sizes;
+    if (transformer_load(&flavor, &arena, sizes, NULL, NULL) != STATUS_OK) {
         arena_release(&arena);
         return INT32_MAX;
     }
@@ -103,7 +81,7 @@ static int put_differing_fields(struct text *out, const struct flavor *f,
         const struct transformer_field *field = &transformer_fields[i];
         struct text here = {0}, there = {0};
         bool any = strcmp(field->name, "max_positions") == 0 ||
-                   (strcmp(field->name, "vocab") == 0 && f->vocab == 0 && f->preset == NULL);
+                   (f->lacks_vocab && strcmp(field->name, "vocab") == 0);
         transformer_field_put(&there, &flavor, field);
         transformer_field_put(&here, &model, field);
         if (!any && strcmp(here.data, there.data) != 0)
@@ -208,40 +186,30 @@ enum status torchtitan_set_recipe_fields(struct launch *l, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status torchtitan_add_model_options(struct launch *l, struct launch_known_facts given,
-                                         struct diag *diag)
+void torchtitan_add_model_options(struct launch *l, struct launch_known_facts given)
 {
     const char *name =
         launch_has_field(l, LAUNCH_MODEL) ? launch_field_text(l, LAUNCH_MODEL) : "llama3";
     if (launch_has_option(l, "model") || given.has_model)
-        return STATUS_OK; /* a second file says it */
+        return; /* a second file says it */
     if (!launch_has_field(l, LAUNCH_FLAVOR)) {
         launch_add_remark_printf(l, REMARK_KNOWN_IN_RUN_ONLY, "model", (struct loc){0},
                                  "no model.flavor is given: give the model with --model");
-        return STATUS_OK;
+        return;
     }
     for (size_t i = 0; i < ARRAY_LEN(flavors); i++) {
         const struct flavor *f = &flavors[i];
         if (strcmp(f->model, name) != 0 || !launch_text_is(l, LAUNCH_FLAVOR, f->name))
             continue;
-        struct arena arena = {0};
-        struct transformer m;
-        l->field_value[LAUNCH_LAYERS].place = l->field_value[LAUNCH_FLAVOR].place;
-        if (f->preset != NULL) {
-            launch_add_option(l, LAUNCH_FLAVOR, "model", f->preset);
-            return STATUS_OK;
-        }
-        load_flavor(&m, f, &arena);
-        arena_release(&arena);
-        if (f->vocab == 0 && !given.has_vocabulary)
+        launch_add_option(l, LAUNCH_FLAVOR, "model", f->sizes);
+        if (f->lacks_vocab && !given.has_vocabulary)
             launch_remark_on_field(
                 l, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_FLAVOR,
                 "its vocabulary is the tokenizer's: give it, as in --set vocab=2048");
-        return launch_add_model_option(l, &m, f->vocab > 0, diag);
+        return;
     }
     launch_remark_on_field(l, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_FLAVOR,
                            "the sizes of this flavor of model.name %s are not known here: give its "
                            "config.json with --from or --model",
                            name);
-    return STATUS_OK;
 }

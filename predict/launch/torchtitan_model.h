@@ -13,7 +13,6 @@ enum status torchtitan_set_recipe_fields(struct launch *launch, struct diag *dia
 
 /* Adds the option "model" for the flavor that the fields name, or a remark if there is none or its sizes are not known.
  * Does nothing if the model is given otherwise. */
-enum status torchtitan_add_model_options(struct launch *launch, struct launch_known_facts given,
-                                         struct diag *diag);
+void torchtitan_add_model_options(struct launch *launch, struct launch_known_facts given);
 
 #endif
