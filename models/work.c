@@ -12,6 +12,9 @@
 
 /* ---- names ---- */
 
+const char *const attention_impl_names[ATTENTION_IMPL_COUNT] = {
+    "fa2", "fa3", "cudnn", "cpu", "triton", "fa1", "cudnn-fp8", "cudnn-mxfp8"};
+
 /* VALUES(table, count, names in the order of the enum): the names of the values of parameters. work_kinds.def refers to
  * these tables by name ("form:form"). */
 #define VALUE_TABLES(VALUES)                                                                       \
@@ -23,8 +26,6 @@
     VALUES(score, ROUTE_SCORE_COUNT, "softmax", "chosen", "sigmoid")                               \
     VALUES(opaque, OPAQUE_COUNT, "nothing", "matmul", "matmul_tn", "attention",                    \
            "attention_backward", "stream", "reduce", "permute", "gather", "scatter")               \
-    VALUES(impl, ATTENTION_IMPL_COUNT, "fa2", "fa3", "cudnn", "cpu", "triton", "fa1", "cudnn-fp8", \
-           "cudnn-mxfp8")                                                                          \
     VALUES(take, TAKE_COUNT, "send", "place", "return", "gather")                                  \
     VALUES(what, 2, "keys", "queries")                                                             \
     VALUES(reduce, REDUCE_COUNT, "sum", "max")                                                     \
@@ -45,6 +46,7 @@ static const struct {
     VALUE_TABLES(VALUES)
 #undef VALUES
         {"states", states_names, STATES_COUNT},
+    {"impl", attention_impl_names, ATTENTION_IMPL_COUNT},
     {"scaling", scaling_names, SCALING_COUNT},
     {"storage", frozen_storage_names, FROZEN_STORAGE_COUNT},
     {"dtype", dtype_names, DTYPE_COUNT},
@@ -77,13 +79,13 @@ bool stream_class_find(const char *name, size_t size, enum stream_class *stream)
 const char *attention_impl_name(enum attention_impl impl)
 {
     assert(impl < ATTENTION_IMPL_COUNT);
-    return impl_names[impl];
+    return attention_impl_names[impl];
 }
 
 bool attention_impl_find(const char *name, size_t size, enum attention_impl *impl)
 {
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
-        if (equals_word(impl_names[i], name, size)) {
+        if (equals_word(attention_impl_names[i], name, size)) {
             *impl = (enum attention_impl)i;
             return true;
         }

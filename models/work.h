@@ -470,6 +470,7 @@ double work_flops(const struct work *work);
  *     two. */
 double work_memory_bytes(const struct work *work);
 
+extern const char *const attention_impl_names[ATTENTION_IMPL_COUNT];
 const char *attention_impl_name(enum attention_impl impl);
 bool attention_impl_find(const char *name, size_t size, enum attention_impl *impl);
 

@@ -14,18 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* names of the first three values of enum dtype, in their order */
-static const char *const dtype_choices[] = {"bf16", "f16", "f32"};
-/* kernels in 8 bits are left out, since --attention-products chooses them */
-static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
+/* The choices of --dtype and --attention are the first values of their enums. Kernels in 8 bits are left out, since
+ * --attention-products chooses them. */
+enum { DTYPE_CHOICES = DTYPE_F32 + 1, ATTENTION_CHOICES = ATTENTION_CUDNN_FP8 };
 static const char *const checkpoint_choices[] = {
     "none",         "selective++",     "full",          "offload", "selective++offload",
     "selective-op", "selective-layer", "selective-core"};
 
-_Static_assert(DTYPE_BF16 == 0 && DTYPE_F16 == 1 && DTYPE_F32 == 2, "dtype_choices");
-_Static_assert(ATTENTION_FA2 == 0 && ATTENTION_CPU == 3 && ATTENTION_TRITON == 4 &&
-                   ATTENTION_FA1 == 5 && ATTENTION_CUDNN_FP8 == 6,
-               "attention_choices");
 _Static_assert(CHOICE_ACTIVATIONS_KEEP == 0 && CHOICE_ACTIVATIONS_OFFLOAD == 3,
                "checkpoint_choices");
 _Static_assert(CHOICE_WEIGHTS_REPLICATED == 0 && CHOICE_WEIGHTS_ZERO3 == 3, "--zero counts on it");
