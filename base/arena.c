@@ -124,9 +124,9 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 enum {
     LARGE_BLOCK_BYTES = 1 << 17, /* 128 KiB */
     HEAP_BLOCK_BYTES = 1 << 25,
-    HEAP_STEP_BYTES = 1 << 25, /* bytes by which the heap grows */
+    HEAP_GROWTH_BYTES = 1 << 25, /* bytes by which the heap grows */
     /* free bytes at the end of the heap: if there are more, they go back to the kernel */
-    HEAP_SPARE = 1 << 27
+    HEAP_FREE_BYTES_KEPT_MAX = 1 << 27
 };
 
 static void request_large_pages(uintptr_t begin, uintptr_t end)
@@ -148,8 +148,8 @@ static void prepare_for_large_blocks(size_t bytes)
         return;
     is_set_up = true;
     mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES);
-    mallopt(M_TOP_PAD, HEAP_STEP_BYTES);
-    mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
+    mallopt(M_TOP_PAD, HEAP_GROWTH_BYTES);
+    mallopt(M_TRIM_THRESHOLD, HEAP_FREE_BYTES_KEPT_MAX);
 }
 
 /* Requests huge pages for a new block of at least LARGE_BLOCK_BYTES: for its mapping, or for the part of the heap

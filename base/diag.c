@@ -115,7 +115,7 @@ enum status diag_error(struct diag *diag, struct loc at, enum status status, con
     return status;
 }
 
-void diag_set_place(struct diag *diag, size_t from, const char *name)
+void diag_name_place_of_messages(struct diag *diag, size_t from, const char *name)
 {
     static const char bare[] = "error: ";
     if (diag == NULL || from >= diag->size)
@@ -238,7 +238,7 @@ const char *diag_synonym(size_t i, const char **meant)
     return synonyms[i].word;
 }
 
-const char *diag_synonym_among(const char *word, const char *const *candidates, size_t count)
+const char *diag_synonym_in_list(const char *word, const char *const *candidates, size_t count)
 {
     for (size_t s = 0; s < diag_synonym_count(); s++)
         for (size_t i = 0; i < count && is_synonym(word, synonyms[s].word); i++)
@@ -260,7 +260,7 @@ const char *diag_nearest(const char *word, const char *const *candidates, size_t
     size_t size = strlen(word);
     if (size == 0 || size > WORD_LIMIT)
         return NULL;
-    const char *nearest = diag_synonym_among(word, candidates, count);
+    const char *nearest = diag_synonym_in_list(word, candidates, count);
     if (nearest != NULL)
         return nearest;
     size_t least = SIZE_MAX;

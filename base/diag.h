@@ -56,7 +56,7 @@ void diag_note(struct diag *diag, struct loc at, const char *format, ...)
 
 /* Gives the place `name` to all errors in diag->text, from byte `from` on, that have no place. A caller thus adds the
  * option from which a value came, after a function that does not know the option has found a fault in the value. */
-void diag_set_place(struct diag *diag, size_t from, const char *name);
+void diag_name_place_of_messages(struct diag *diag, size_t from, const char *name);
 
 /* Returns the first message and sets *size to its bytes, without its line end. The beginning of an error is left out if
  * its place is an option ("--seq: error: ") or if it has no place ("error: "). Returns NULL, and leaves *size as it is,
@@ -65,10 +65,10 @@ const char *diag_first_message(const struct diag *diag, size_t *size);
 
 /* Returns a candidate of which `word` is another name by a row of base/synonyms.def; the first such row decides.
  * Returns NULL if there is none. */
-const char *diag_synonym_among(const char *word, const char *const *candidates, size_t count);
+const char *diag_synonym_in_list(const char *word, const char *const *candidates, size_t count);
 
 /* Returns the candidate that a message about an unknown word suggests: "did you mean 'x'?". It is
- * that of diag_synonym_among() or, if there is none, the one with the least edit distance from
+ * that of diag_synonym_in_list() or, if there is none, the one with the least edit distance from
  * `word`. Returns NULL if none is so close that `word` is likely a misspelling of it, and for a
  * word that is empty or longer than 64 bytes. */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);

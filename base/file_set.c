@@ -150,8 +150,8 @@ static int open_temporary(const char *name)
 
 /* Opens the hidden file for the contents of a file, with the mode of the file that it will replace. old: the status of
  * that file; NULL: it replaces none. */
-static enum status open_contents(struct file_set *s, struct file_set_file *f,
-                                 const struct stat *old, struct diag *diag)
+static enum status open_temporary_for_contents(struct file_set *s, struct file_set_file *f,
+                                               const struct stat *old, struct diag *diag)
 {
     catch_signals(s);
     if (s->folder_is_new) {
@@ -202,8 +202,8 @@ enum status file_set_check_writable(struct file_set *s, struct diag *diag)
 /* Sets *exists to whether there is a file at f->shown_path, and *old to its status if there is. Sets f->target_path to
  * the path of the file that is to be replaced or made; it stays NULL for a device or a pipe, which is not replaced. If
  * another process makes or removes the file meanwhile, the function starts over. */
-static enum status find_old_file(const struct file_set *s, struct file_set_file *f,
-                                 struct stat *old, bool *exists, struct diag *diag)
+static enum status find_file_to_be_replaced(const struct file_set *s, struct file_set_file *f,
+                                            struct stat *old, bool *exists, struct diag *diag)
 {
     for (;;) {
         struct stat link;
@@ -259,9 +259,9 @@ static enum status add_and_open_file(struct file_set *s, const char *path, struc
     bool exists = false;
     if (strcmp(f->shown_path, "-") == 0)
         return STATUS_OK;
-    enum status status = find_old_file(s, f, &old, &exists, diag);
+    enum status status = find_file_to_be_replaced(s, f, &old, &exists, diag);
     if (status == STATUS_OK && f->target_path != NULL)
-        status = open_contents(s, f, exists ? &old : NULL, diag);
+        status = open_temporary_for_contents(s, f, exists ? &old : NULL, diag);
     return status;
 }
 
@@ -297,7 +297,7 @@ static enum status close_contents(struct file_set *s, struct diag *diag)
     return errno == 0 ? STATUS_OK : report_cannot_write(diag, s->last_file->shown_path);
 }
 
-static void write_out_to_set(struct text *out)
+static void write_text_to_file_of_set(struct text *out)
 {
     write_bytes(out->sink, out->data, out->size);
     out->size = 0;
@@ -307,7 +307,7 @@ enum status file_set_open(struct file_set *s, const char *path, struct text *out
 {
     enum status status = add_and_open_file(s, path, diag);
     if (status == STATUS_OK)
-        *out = (struct text){.flush = write_out_to_set, .sink = s};
+        *out = (struct text){.flush = write_text_to_file_of_set, .sink = s};
     return status;
 }
 

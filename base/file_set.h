@@ -4,7 +4,7 @@
  *     status = file_set_begin(&files, diag);
  *     status = file_set_add(&files, "names", data, size, diag); // as often as needed
  *     status = file_set_open(&files, "ops.csv", &out, diag);    // or piece by piece
- *     ... text_append(&out, ...), text_flush_if_long(&out) ...
+ *     ... text_append(&out, ...), text_flush_to_file_if_long(&out) ...
  *     status = file_set_close(&files, &out, diag);
  *     status = file_set_end(&files, diag);
  *     file_set_release(&files);
@@ -57,7 +57,7 @@ enum status file_set_add(struct file_set *files, const char *path, const char *d
  * files of the set replace. Add at least one other file after it. */
 void file_set_remove(struct file_set *files, const char *path);
 
-/* Opens a file that is written while its text is made. text_flush_if_long(out) writes and empties the text whenever it
+/* Opens a file that is written while its text is made. text_flush_to_file_if_long(out) writes and empties the text whenever it
  * is long (base/text.h). file_set_close() writes the rest, reports failures, and releases *out. To abandon the file,
  * call text_release(out) in its place. Only one file can be open at a time. */
 enum status file_set_open(struct file_set *files, const char *path, struct text *out,

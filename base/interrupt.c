@@ -8,7 +8,7 @@
 static const int caught_signals[] = {SIGINT, SIGTERM};
 static volatile sig_atomic_t caught_signal; /* the last signal that came; 0: none did */
 
-static void note_signal(int number)
+static void record_caught_signal(int number)
 {
     caught_signal = number;
 }
@@ -17,7 +17,7 @@ static void note_signal(int number)
  * signal of the same kind ends the program at once. */
 void interrupt_catch(struct interrupt *interrupt)
 {
-    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND};
+    struct sigaction action = {.sa_handler = record_caught_signal, .sa_flags = SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < ARRAY_LEN(caught_signals); i++)
         sigaction(caught_signals[i], &action, &interrupt->old_actions[i]);

@@ -272,7 +272,7 @@ enum status json_error(struct json_node node, struct diag *diag, const char *for
 
 /* Points *text at a scalar as it is written in the document. Returns its length in bytes, but at
  * most 60, for messages. */
-static int scalar_as_written(struct json_node node, const char **text)
+static int describe_scalar_as_written(struct json_node node, const char **text)
 {
     const uint32_t quote = json_is_string(node) ? 1 : 0, size = node.value->size + 2 * quote;
     *text = node.value->content.text - quote;
@@ -290,7 +290,7 @@ static enum status report_type_error(struct json_node node, const char *wanted, 
     if (json_is_array(node))
         return json_error(node, diag, "expected %s, found an array", wanted);
     const char *text;
-    const int size = scalar_as_written(node, &text);
+    const int size = describe_scalar_as_written(node, &text);
     return json_error(node, diag, "expected %s, found %.*s", wanted, size, text);
 }
 
@@ -353,7 +353,7 @@ static enum status report_out_of_range(struct json_node node, bool has_low, doub
                                        bool has_high, double high, struct diag *diag)
 {
     const char *found;
-    const int size = scalar_as_written(node, &found);
+    const int size = describe_scalar_as_written(node, &found);
     struct text range = {0};
     text_puts(&range, has_low && has_high ? "" : has_low ? "at least " : "at most ");
     if (has_low)

@@ -257,7 +257,7 @@ static enum status open_level(struct json_pull *pull, bool object, struct diag *
     pull->is_object_at_level[pull->depth++] = object;
     pull->position++;
     pull->is_at_level_start = true;
-    pull->needs_value = false;
+    pull->is_value_expected_after_key = false;
     return STATUS_OK;
 }
 
@@ -284,7 +284,7 @@ static enum status read_value(struct json_pull *pull, enum json_token *token, st
         *token = c == '{' ? JSON_OBJECT : JSON_ARRAY;
         return open_level(pull, c == '{', diag);
     }
-    pull->is_at_level_start = pull->needs_value = false;
+    pull->is_at_level_start = pull->is_value_expected_after_key = false;
     if (c == '"') {
         *token = JSON_STRING;
         return read_string(pull, diag);
@@ -303,7 +303,7 @@ static enum status read_key(struct json_pull *pull, enum json_token *token, stru
         return STATUS_BAD_INPUT;
     if (!accept_char(pull, ':'))
         return report_expected(pull, "':'", diag);
-    pull->needs_value = true;
+    pull->is_value_expected_after_key = true;
     *token = JSON_KEY;
     return STATUS_OK;
 }
@@ -318,7 +318,7 @@ enum status json_pull_next(struct json_pull *pull, enum json_token *token, struc
         return pull->position == pull->end ? STATUS_OK
                                            : report_expected(pull, "nothing after the value", diag);
     }
-    if (pull->depth == 0 || pull->needs_value)
+    if (pull->depth == 0 || pull->is_value_expected_after_key)
         return read_value(pull, token, diag);
 
     const bool object = pull->is_object_at_level[pull->depth - 1];

@@ -41,8 +41,8 @@ struct json_pull {
     uint32_t line;
     unsigned depth;
     bool is_object_at_level[JSON_DEPTH_LIMIT];
-    bool is_at_level_start; /* nothing has been read at this level yet */
-    bool needs_value;       /* a key was read last */
+    bool is_at_level_start;           /* nothing has been read at this level yet */
+    bool is_value_expected_after_key; /* a key was read last */
 
     uint32_t token_line, token_column; /* where the last token begins */
     /* for a KEY or STRING: the text between its quotes; for a NUMBER or LITERAL: its text */

@@ -110,7 +110,7 @@ static enum status start_worker(struct pool *pool, struct pool_worker *worker, s
 
 /* Waits for the process of a worker that ends by itself or was killed, closes its pipes and sets its `pid` to 0.
  * Appends to *how in which way it ended, unless how is NULL. */
-static void reap_worker(struct pool_worker *worker, struct text *how)
+static void collect_exit_of_worker(struct pool_worker *worker, struct text *how)
 {
     int state = 0;
     pid_t got;
@@ -150,7 +150,7 @@ void pool_release(struct pool *pool)
     for (size_t i = 0; i < pool->worker_count; i++)
         if (pool->workers[i].pid > 0) {
             kill(-pool->workers[i].pid, SIGKILL);
-            reap_worker(&pool->workers[i], NULL);
+            collect_exit_of_worker(&pool->workers[i], NULL);
         }
     for (size_t i = 0; i < pool->worker_count; i++)
         text_release(&pool->workers[i].answer);
@@ -166,7 +166,7 @@ enum status pool_submit_job(struct pool *pool, uint64_t job, struct diag *diag)
         worker++;
     /* a worker that died while it was idle had no job, so it is replaced without a report */
     if (!open_file_write(worker->to_fd, &job, sizeof job)) {
-        reap_worker(worker, NULL);
+        collect_exit_of_worker(worker, NULL);
         enum status status = start_worker(pool, worker, diag);
         if (status != STATUS_OK)
             return status;
@@ -205,7 +205,7 @@ static enum status receive_answer(struct pool *pool, struct pool_worker *worker,
     event->kind = POOL_DEATH;
     kill(-worker->pid, SIGKILL); /* ends the processes that the worker left running */
     answer->size = 0;
-    reap_worker(worker, answer);
+    collect_exit_of_worker(worker, answer);
     return start_worker(pool, worker, diag);
 }
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* text_flush_if_long() writes a text of at least this many bytes to its file. */
+/* text_flush_to_file_if_long() writes a text of at least this many bytes to its file. */
 static const size_t LONG_TEXT_BYTES = 1 << 18;
 
 void text_release(struct text *text)
@@ -30,7 +30,7 @@ void text_reserve(struct text *text, size_t size)
     }
 }
 
-void text_flush_if_long(struct text *text)
+void text_flush_to_file_if_long(struct text *text)
 {
     if (text->flush && text->size >= LONG_TEXT_BYTES)
         text->flush(text);

@@ -36,7 +36,7 @@ void text_set_read_digest(uint64_t *digest);
 
 /* If the text belongs to a file (file_set_open() in base/file_set.h) and is 256 KiB or longer, writes the text to the
  * file and empties it. No pointer into the text may be in use. */
-void text_flush_if_long(struct text *text);
+void text_flush_to_file_if_long(struct text *text);
 
 /* Makes room for `size` more bytes and the NUL. */
 void text_reserve(struct text *text, size_t size);

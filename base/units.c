@@ -201,7 +201,8 @@ static void append_three_digits(struct text *out, double number, bool whole)
 
 /* Appends a value in the largest unit in which it is at least 1, or would be if it were rounded to a whole number of
  * the next smaller unit: 999.5 KB are "1.00 MB". Units are in ascending order. */
-static void append_scaled(struct text *out, const struct unit *units, size_t count, double value)
+static void append_number_with_largest_unit(struct text *out, const struct unit *units,
+                                            size_t count, double value)
 {
     const struct unit *unit = &units[0];
     for (size_t i = 1; i < count; i++) {
@@ -249,7 +250,7 @@ void units_put(struct text *out, enum unit_kind kind, double value)
                        : kind == UNIT_WATTS       ? "0 W"
                                                   : "0 FLOP/s");
     else
-        append_scaled(out, scales[kind].units, scales[kind].count, value);
+        append_number_with_largest_unit(out, scales[kind].units, scales[kind].count, value);
 }
 
 void units_put_gib(struct text *out, double bytes)
@@ -260,7 +261,7 @@ void units_put_gib(struct text *out, double bytes)
         {"MiB", 0x1p20},
         {"GiB", 0x1p30},
     };
-    append_scaled(out, binary, ARRAY_LEN(binary), bytes);
+    append_number_with_largest_unit(out, binary, ARRAY_LEN(binary), bytes);
 }
 
 void units_put_tokens(struct text *out, int64_t tokens)

@@ -284,8 +284,8 @@ static void collect_flow_starts(struct flow_replay *r, const struct sim_result *
         const struct channel *channel = &traffic->channel[k];
         const struct comm_class *comm = &traffic->comm[channel->comm_class];
         for (uint32_t i = 0; i < comm->op_count[0]; i++) {
-            uint32_t op = traffic->comm_op[comm->op_begin[0] + i];
-            uint32_t t = channel->transfer_begin + traffic->op_variant[op];
+            uint32_t op = traffic->ops_by_comm_class[comm->op_begin[0] + i];
+            uint32_t t = channel->first_transfer_of_channel + traffic->comm_variant_by_op[op];
             double date_s = 0;
             for (uint32_t p = 0; p < channel->participant_count; p++) {
                 uint32_t rank = traffic->participant[channel->participant_begin + p];

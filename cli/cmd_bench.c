@@ -18,7 +18,7 @@
 #include <time.h>
 
 enum { RANKS_MAX = 64 };
-enum time_choice { TIME_MEDIAN, TIME_P10 };
+enum measured_time_statistic { TIME_MEDIAN, TIME_P10 };
 static const char *const times[] = {"median", "p10"};
 
 static const struct option rows[] = {
@@ -217,7 +217,7 @@ static void set_host_bandwidth(struct points *points, const char *backend)
 
 /* Sets the header line "points" to "N of COUNT": N points are measured, of `count` that are planned. It is called
  * after each point, so that the file of an interrupted run says what it lacks. */
-static void set_measured_count(struct points *points, size_t count)
+static void set_header_of_point_count(struct points *points, size_t count)
 {
     static const char key[] = "points";
     char share[64];
@@ -260,7 +260,7 @@ static enum status measure_points(struct points *points, const struct microbench
     interrupt_catch(&interrupt);
     for (size_t i = 0; i < count && status == STATUS_OK && interrupt_signal() == 0; i++) {
         struct point point;
-        double guess_s = microbench_rough_s(&cases[i], bench), begin_s = run_now_s();
+        double guess_s = microbench_estimated_s(&cases[i], bench), begin_s = run_now_s();
         if (!microbench_fits_budget(&budget, guess_s)) {
             left_out++;
             continue;
@@ -285,7 +285,7 @@ static enum status measure_points(struct points *points, const struct microbench
             break;
         failed_in_a_row = 0;
         points_add(points, &point);
-        set_measured_count(points, count);
+        set_header_of_point_count(points, count);
         if (path != NULL)
             status = save_points(points, path, diag);
     }
@@ -307,8 +307,8 @@ static const char *points_path_option(const struct options *options)
 
 /* Returns the error of a command that an interrupt ended. If points were measured, the message says how many, and where
  * they were written or, if rows go nowhere (points_path_option() is NULL), that they are lost. */
-static enum status explain_interrupt(const struct points *points, size_t count,
-                                     const struct options *options, struct diag *diag)
+static enum status report_interrupted_measurement(const struct points *points, size_t count,
+                                                  const struct options *options, struct diag *diag)
 {
     struct loc at = {.name = "bench"};
     const char *path = points_path_option(options);
@@ -351,7 +351,7 @@ static enum status write_cluster(struct fitted *fitted, const struct options *op
     const char *path = options_text(options, "cluster-out");
     size_t size = strlen(path), stem = size - strlen(".json");
     struct text device = {0}, report = {0};
-    fitted->options.fits_fastest_times = options_choice(options, "times") == TIME_P10;
+    fitted->options.fits_p10_times = options_index_of_choice(options, "times") == TIME_P10;
     fitted->options.falls_back_if_disturbed = options_given(options, "despite-noise");
     fitted_classify_points(fitted, 0);
     enum status status = fitted_fit_points(fitted, NULL, true, path, diag);
@@ -407,7 +407,7 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     bool kinds[WORK_KIND_COUNT] = {false}, quick = options_given(options, "quick");
     size_t before = diag->size;
     enum status status = microbench_describe(options_text(options, "backend"), points, diag);
-    diag_set_place(diag, before, "--backend");
+    diag_name_place_of_messages(diag, before, "--backend");
     if (status == STATUS_OK)
         status = fill_bench_options(options, &bench, kinds, points, diag);
     if (status == STATUS_OK)
@@ -437,7 +437,7 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     if (points->count > 0)
         status = write_points(points, options, diag);
     if (status == STATUS_OK && interrupt_signal() != 0)
-        status = explain_interrupt(points, count, options, diag);
+        status = report_interrupted_measurement(points, count, options, diag);
     if (status == STATUS_OK && options_given(options, "cluster-out"))
         status = write_cluster(&fitted, options, diag);
     if (status == STATUS_OK && failed > 0)

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum fitted_time { TIME_MEDIAN, TIME_P10 };
+enum fitted_time_statistic { TIME_MEDIAN, TIME_P10 };
 static const char *const times[] = {"median", "p10"};
 
 static const struct option rows[] = {
@@ -159,7 +159,7 @@ static enum status read_all_arguments(struct session *s, struct diag *diag)
     int64_t min_bytes = options_count(options, "min-bytes");
     enum status status = STATUS_OK;
     fitted->options.rms_error_limit = options_number(options, "limit") / 100;
-    fitted->options.fits_fastest_times = options_choice(options, "times") == TIME_P10;
+    fitted->options.fits_p10_times = options_index_of_choice(options, "times") == TIME_P10;
     fitted->options.falls_back_if_disturbed = options_given(options, "despite-noise");
     if (rate)
         status = units_parse(rate, strlen(rate), UNIT_BYTES_PER_S,
@@ -219,7 +219,7 @@ static enum status read_cluster_of_links(struct session *s, struct diag *diag)
         return STATUS_OK;
     size_t before = diag->size;
     enum status status = cluster_load(&cluster, &fitted->arena, base, diag);
-    diag_set_place(diag, before, "--cluster");
+    diag_name_place_of_messages(diag, before, "--cluster");
     if (status == STATUS_OK)
         fitted->options.reduce_scatter_as_all_reduce = cluster.fabric.reduce_scatter_as_all_reduce;
     return status;
@@ -254,7 +254,7 @@ static void print_report(struct session *s, struct text *out)
 }
 
 /* Prints the fits and writes the files. */
-static enum status print_and_write(struct session *s, struct diag *diag)
+static enum status print_fit_and_write_files(struct session *s, struct diag *diag)
 {
     struct text report = {0};
     print_report(s, &report);
@@ -282,7 +282,7 @@ enum status cmd_calibrate(const struct options *options, struct diag *diag)
         status = fitted_fit_points(&session.fitted, base, options_given(options, "cluster-out"),
                                    options->argument[0], diag);
     if (status == STATUS_OK || status == STATUS_NO) { /* STATUS_NO: a fit was refused */
-        enum status written = print_and_write(&session, diag);
+        enum status written = print_fit_and_write_files(&session, diag);
         status = written == STATUS_OK ? status : written;
     }
     fitted_release(&session.fitted);

@@ -80,8 +80,8 @@ static enum status status_of_verdict(const struct compare_report *report, struct
 }
 
 /* Appends the comparison to the file of --record. Refuses it if less than COMPARE_MATCH_MIN of the time was matched. */
-static enum status record_comparison(const struct options *options, const struct comparison *c,
-                                     struct diag *diag)
+static enum status append_comparison_to_record_file(const struct options *options,
+                                                    const struct comparison *c, struct diag *diag)
 {
     struct stored_prediction stored = {0};
     if (c->matched_time_share < COMPARE_MATCH_MIN)
@@ -117,7 +117,7 @@ static enum status check_explain_options(const struct options *options, struct d
 
 /* Refuses --by for a recorded step: --by groups ops of a schedule, and a recorded step is compared
  * by operator. */
-static enum status check_recorded_options(const struct options *options, struct diag *diag)
+static enum status check_options_with_recordings(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "by"))
         return diag_error(diag, (struct loc){.name = "--by"}, STATUS_BAD_INPUT,
@@ -126,7 +126,7 @@ static enum status check_recorded_options(const struct options *options, struct 
     return STATUS_OK;
 }
 
-static enum status explain_files(const struct options *options, struct diag *diag)
+static enum status explain_time_between_files(const struct options *options, struct diag *diag)
 {
     struct explanation explanation = {0};
     struct text out = {0};
@@ -150,7 +150,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     if (checked != STATUS_OK)
         return checked;
     if (options_given(options, "explain"))
-        return explain_files(options, diag);
+        return explain_time_between_files(options, diag);
     struct compared compared = {0};
     struct compared_operators operators = {0};
     bool recorded = false; /* the prediction is that of a recorded step */
@@ -159,8 +159,8 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
         .comparison = &compared.comparison,
         .predicted_path = options->argument[0],
         .measured_path = options->argument[1],
-        .shown_groups = options_choice(options, "by"),
-        .listed_ops = (size_t)options_count(options, "top"),
+        .shown_group_table = options_index_of_choice(options, "by"),
+        .listed_ops_max = (size_t)options_count(options, "top"),
         .shows_all = options_given(options, "all"),
         .wrap_width = screen_width(STDOUT_FILENO),
     };
@@ -176,12 +176,12 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     report.predicted_kernels = trace_get_key(&compared.predicted, "attention");
     report.measured_kernels = trace_get_key(&compared.measured, "attention");
     report.joined_ops = trace_get_key(&compared.measured, "joined_ops");
-    if (compared.comparison.is_foreign) {
+    if (compared.comparison.is_profiler_trace) {
         status = compared_operators_make(&operators, &recorded, report.predicted_path,
                                          report.measured_path, &compared.recording,
                                          compared.measured.ops.rank[0], diag);
         if (status == STATUS_OK && recorded)
-            status = check_recorded_options(options, diag);
+            status = check_options_with_recordings(options, diag);
         if (status != STATUS_OK)
             goto out;
     }
@@ -198,7 +198,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
         compare_report_print(&out, &report);
     status = command_print(&out, diag);
     if (status == STATUS_OK && options_given(options, "record"))
-        status = record_comparison(options, &compared.comparison, diag);
+        status = append_comparison_to_record_file(options, &compared.comparison, diag);
     if (status == STATUS_OK)
         status = status_of_verdict(&report, diag);
 out:

@@ -6,7 +6,7 @@
 #include "cli/manual.h"
 
 /* Refuses forms of help that exclude each other, and a command's name beside a form that has all commands. */
-static enum status check_forms(const struct options *options, struct diag *diag)
+static enum status check_exclusive_help_formats(const struct options *options, struct diag *diag)
 {
     static const char *const whole[] = {"man", "completion"};
     enum status status = options_refuse_both(options, "man", "completion", diag);
@@ -29,12 +29,13 @@ enum status cmd_help(const struct options *options, struct diag *diag)
     if (options->argument_count > 0)
         status = command_find(&command, options->argument[0], diag);
     if (status == STATUS_OK)
-        status = check_forms(options, diag);
+        status = check_exclusive_help_formats(options, diag);
     if (status != STATUS_OK)
         return status;
     if (options_given(options, "man"))
         manual_print(&out);
-    else if (options_given(options, "completion") && options_choice(options, "completion") == 0)
+    else if (options_given(options, "completion") &&
+             options_index_of_choice(options, "completion") == 0)
         completion_print_bash(&out);
     else if (options_given(options, "completion"))
         completion_print_zsh(&out);

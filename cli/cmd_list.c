@@ -43,11 +43,11 @@ static bool is_json(const struct listing *l)
  * (cli/common/rows.h). */
 /* clang-format off */
 #define NAME {"name", "", NULL, COLUMN_NAME, 1 - COLUMN, NULL}
-#define PROSE {NULL, "", NULL, COLUMN_TEXT, 0, NULL} /* only text: the columns after it as one */
+#define PROSE_COLUMN {NULL, "", NULL, COLUMN_TEXT, 0, NULL} /* only text: the columns after it as one */
 static const struct column summary_columns[] = {NAME, {"summary", "", NULL, COLUMN_TEXT, 0, NULL}};
 static const struct column strategy_columns[] = {
     NAME,
-    PROSE,
+    PROSE_COLUMN,
     {"summary", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"attention", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"weights", NULL, NULL, COLUMN_NAME, 0, NULL},
@@ -57,26 +57,26 @@ static const struct column strategy_columns[] = {
 };
 static const struct column kind_columns[] = {
     NAME,
-    PROSE,
+    PROSE_COLUMN,
     {"stream", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"parameters", NULL, NULL, COLUMN_NAME, 0, "Names; '?' after a name: it may be left out."},
 };
 static const struct column convention_columns[] = {
     NAME,
-    PROSE,
+    PROSE_COLUMN,
     {"formula", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"source", NULL, NULL, COLUMN_NAME, 0, NULL},
 };
 static const struct column reserved_columns[] = {
     {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
     {NULL, "", NULL, COLUMN_NAME, 0, NULL}, /* the name, on a line of its own: it is too long for the first column */
-    PROSE,
+    PROSE_COLUMN,
     {"value", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"source", NULL, NULL, COLUMN_NAME, 0, NULL},
 };
 static const struct column constant_columns[] = {
     {NULL, "", NULL, COLUMN_NAME, 1 - COLUMN, NULL}, /* the kind and the name */
-    PROSE,
+    PROSE_COLUMN,
     {"kind", NULL, NULL, COLUMN_NAME, 0, "device or cluster."},
     {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"numbers", NULL, NULL, COLUMN_COUNT, 0, "Numbers of the files on which it is based are counted too."},
@@ -97,7 +97,7 @@ static const struct column number_columns[] = {
      "How the number was obtained: stated, measured, inferred, assumed or estimated."},
 };
 #undef NAME
-#undef PROSE
+#undef PROSE_COLUMN
 /* clang-format on */
 
 const struct row_table list_tables[LIST_TABLE_COUNT] = {
@@ -291,7 +291,7 @@ static void count_constant(struct constant_counts *c, const char *preset, enum n
     size_t size = strlen(preset);
     bool own =
         base != NULL && strncmp(base, preset, size) == 0 && strcmp(base + size, ".json") == 0;
-    bool unstated = number_is_unstated(how);
+    bool unstated = number_origin_is_not_stated(how);
     c->numbers++;
     c->unstated += unstated;
     c->own_numbers += own;
@@ -442,14 +442,14 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
 }
 
 /* Appends the value of a fact. Quantities become numbers in SI units; names and tables are as in the file. */
-static void put_fact_value(struct rows *out, const struct cluster *cluster,
-                           const struct cluster_fact *fact)
+static void put_cluster_fact_value(struct rows *out, const struct cluster *cluster,
+                                   const struct cluster_fact *fact)
 {
     const struct cluster_field *field = cluster_field_find(fact->path);
     if (field != NULL && field->type <= FIELD_WHOLE_NUMBER)
         rows_put_number(out, cluster_field_value(cluster, field));
     else
-        rows_put_name(out, fact->value_text);
+        rows_put_name(out, fact->value_as_written);
 }
 
 static enum status show_cluster(struct listing *l, const char *name, struct diag *diag)
@@ -472,7 +472,7 @@ static enum status show_cluster(struct listing *l, const char *name, struct diag
     for (size_t i = 0; i < cluster.facts.count; i++) {
         const struct cluster_fact *fact = &cluster.facts.row[i];
         rows_put_name(&l->rows, fact->path);
-        put_fact_value(&l->rows, &cluster, fact);
+        put_cluster_fact_value(&l->rows, &cluster, fact);
         rows_skip_column(&l->rows); /* low, high and a meaning, which facts of clusters lack */
         rows_skip_column(&l->rows);
         rows_skip_column(&l->rows);
@@ -587,7 +587,7 @@ static enum status print_one_entry(struct listing *l, const struct list_command_
     size_t before = diag->size;
     snprintf(place, sizeof place, "list %s", list->name);
     enum status status = list->print_entry(l, name, diag);
-    diag_set_place(diag, before, place);
+    diag_name_place_of_messages(diag, before, place);
     return status;
 }
 

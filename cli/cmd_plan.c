@@ -105,7 +105,7 @@ const struct option_set plan_options = {"plan", rows, ARRAY_LEN(rows)};
 
 static enum framework framework_to_emit(const struct options *options)
 {
-    return (enum framework)options_choice(options, "emit");
+    return (enum framework)options_index_of_choice(options, "emit");
 }
 
 static enum status print_result(struct text *out, enum status status, struct diag *diag)
@@ -117,7 +117,7 @@ static enum status print_result(struct text *out, enum status status, struct dia
 }
 
 /* Notes the options that were given but that no examined configuration uses. */
-static void note_idle_options(const struct options *options, const struct best *best)
+static void note_options_idle_in_all_rows(const struct options *options, const struct best *best)
 {
     struct idle_options idle = {0};
     struct diag note = {0};
@@ -141,9 +141,9 @@ static void note_dropped_tokens(const struct packed_sets *packed_sets)
     struct diag note = {0};
     struct text dropped = {0};
     if (packed_sets->set_count > 0)
-        packing_put_dropped(&dropped, packed_sets->packed_set[0]->batch,
-                            packed_sets->packed_set[0]->batch_count,
-                            packed_sets->packed_set[0]->packing_options.sequence_tokens);
+        packing_put_dropped_tokens(&dropped, packed_sets->packed_set[0]->batch,
+                                   packed_sets->packed_set[0]->batch_count,
+                                   packed_sets->packed_set[0]->packing_options.sequence_tokens);
     if (dropped.size > 0)
         diag_warning(&note, (struct loc){.name = "--documents"}, "%s", dropped.data);
     command_print_notes(&note);
@@ -157,7 +157,7 @@ static void note_idle_options_of_request(const struct options *options,
     struct choices choices;
     struct diag note = {0};
     if (resolve_choices(&choices, request, NULL, NULL) == STATUS_OK)
-        idle_options_note_single(options, request, &choices, &note);
+        idle_options_note_one_prediction(options, request, &choices, &note);
     command_print_notes(&note);
     diag_release(&note);
 }
@@ -196,7 +196,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
 
 /* Returns whether all rows of the ranking share the option of a choice. The options that differ are printed with
  * each row. For an alias of another option it returns false. */
-static bool is_shared_by_rows(const struct choice_row *row)
+static bool is_choice_shared_by_plan_rows(const struct choice_row *row)
 {
     return !row->is_alias && !choice_row_is_printed(row);
 }
@@ -204,12 +204,13 @@ static bool is_shared_by_rows(const struct choice_row *row)
 /* Appends the command "longhaul predict --model ..." with the options that all rows of the ranking share. With the
  * options of a row after it, it predicts that row. With GOAL_GPUS it has no number of GPUs, since the search finds
  * that number. */
-static void put_shared_command(struct text *out, const struct options *options, enum plan_goal goal)
+static void put_command_shared_by_rows(struct text *out, const struct options *options,
+                                       enum plan_goal goal)
 {
     static const char *const none[] = {NULL}, *const size[] = {"nodes", "gpus", NULL};
     text_puts(out, "longhaul predict");
-    setup_put_given(out, options, &plan_options, is_shared_by_rows,
-                    goal == GOAL_GPUS ? size : none);
+    setup_put_given_options(out, options, &plan_options, is_choice_shared_by_plan_rows,
+                            goal == GOAL_GPUS ? size : none);
     if (options_given(options, "documents") && options_count(options, "batches") > 1)
         text_printf(out, " --batches %lld", (long long)options_count(options, "batches"));
 }
@@ -255,8 +256,9 @@ static void winner_batches_release(struct winner_batches *b)
 
 /* Predicts the winner again, and writes its traces, plan.json and its page to the folder of -o. brief: no
  * alternative is searched that the report could suggest. */
-static enum status write_winner(const struct options *options, struct setup *setup,
-                                const struct plan_report *search, bool brief, struct diag *diag)
+static enum status write_files_of_winner(const struct options *options, struct setup *setup,
+                                         const struct plan_report *search, bool brief,
+                                         struct diag *diag)
 {
     const struct best *best = search->best;
     const struct outcome *winner = &best->row[0];
@@ -288,7 +290,7 @@ static enum status write_winner(const struct options *options, struct setup *set
                             .costs = options_text(options, "costs")};
     enum status status = STATUS_OK;
     plan_report_print_json(&ranking, search);
-    progress_show_part("predicting the winner");
+    progress_show_part_of_work("predicting the winner");
     if (setup->cluster.gpus != request->ranks)
         status = cluster_resize(&setup->cluster, &setup->arena, 0, request->ranks, diag);
     if (status == STATUS_OK)
@@ -305,7 +307,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     text_printf(&path, "%s/" TRACE_FOLDER_PAGE, folder);
     if (status == STATUS_OK)
         status = file_set_write(path.data, page.html.data, page.html.size, diag);
-    progress_show_part(NULL);
+    progress_show_part_of_work(NULL);
     command_print_notes(&note);
     diag_release(&note);
     text_release(&page.html);
@@ -327,11 +329,11 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         .limits = {.time_limit_s = options_number(options, "within"),
                    .rate_gap_share = options_number(options, "gap") / 100,
                    .kept_jobs = plan_cache_open(&cache, options, &plan_options, files)}};
-    struct probable_choice probable;
+    struct probability_of_winner probable;
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
     struct packed_sets packed_sets = {.request = documents_read_set_request(options)};
-    enum framework only = (enum framework)options_choice(options, "only");
+    enum framework only = (enum framework)options_index_of_choice(options, "only");
     bool published = strcmp(options_text(options, "profile"), "published") == 0;
     struct space_open open = {.strategy = !options_given(options, "strategy"),
                               .placement = !options_given(options, "placement"),
@@ -344,15 +346,15 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                               .only_framework = options_given(options, "only") ? &only : NULL,
                               .uses_own_profile = published || !options_given(options, "profile")};
     enum plan_goal goal = options_given(options, "goal")
-                              ? (enum plan_goal)options_choice(options, "goal")
+                              ? (enum plan_goal)options_index_of_choice(options, "goal")
                               : GOAL_SPEED;
-    put_shared_command(&given, options, goal);
+    put_command_shared_by_rows(&given, options, goal);
     struct plan_report report = {
         .best = &best,
         .probable = &probable,
         .setup = setup,
         .base_command = given.data,
-        .shown_rows = (size_t)options_count(options, "top"),
+        .shown_row_count = (size_t)options_count(options, "top"),
         .has_details = options_given(options, "all") || options_given(options, "json"),
         .only_framework = open.only_framework != NULL ? framework_names[only] : NULL};
     struct interrupt interrupt;
@@ -383,7 +385,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     int ended = interrupt_clear_signal();
     bool writes = status == STATUS_OK && options_given(options, "o");
     if (writes)
-        status = write_winner(options, setup, &report, ended != 0, diag);
+        status = write_files_of_winner(options, setup, &report, ended != 0, diag);
     interrupt_restore_signal(ended);
     if (interrupt_signal() != 0)
         status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
@@ -393,7 +395,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                             writes && status == STATUS_OK ? "; the best of the others is in " : "",
                             writes && status == STATUS_OK ? options_text(options, "o") : "");
     if (status == STATUS_OK || status == STATUS_NO)
-        note_idle_options(options, &best);
+        note_options_idle_in_all_rows(options, &best);
     note_dropped_tokens(&packed_sets);
     plan_cache_close(&cache);
     text_release(&out);
@@ -407,9 +409,9 @@ static enum status plan_best(struct setup *setup, const struct options *options,
  * written go together. */
 static enum status check_length_options(const struct options *options, struct diag *diag)
 {
-    bool longest =
-        options_given(options, "longest") ||
-        (options_given(options, "goal") && options_choice(options, "goal") == GOAL_LONGEST);
+    bool longest = options_given(options, "longest") ||
+                   (options_given(options, "goal") &&
+                    options_index_of_choice(options, "goal") == GOAL_LONGEST);
     if (longest && options_given(options, "seq"))
         return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
                           "cannot be combined with %s, which searches for the longest sequence",
@@ -427,7 +429,7 @@ static enum status check_length_options(const struct options *options, struct di
                           "writes the winner's prediction, but --emit prints only settings; leave "
                           "one of the two out");
     if (status == STATUS_OK && options_given(options, "o"))
-        status = trace_folder_check(options_text(options, "o"), diag);
+        status = trace_folder_check_can_write(options_text(options, "o"), diag);
     return status == STATUS_OK ? options_refuse_both(options, "emit", "json", diag) : status;
 }
 
@@ -457,7 +459,7 @@ static enum status check_framework_options(const struct options *options, struct
                           "is for a search, but --longest takes one given configuration; --emit "
                           "without it writes that configuration's settings");
     if (options_given(options, "only") && options_given(options, "emit") &&
-        options_choice(options, "only") != options_choice(options, "emit"))
+        options_index_of_choice(options, "only") != options_index_of_choice(options, "emit"))
         return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
                           "is %s, but --emit asks for settings of %s; leave it out, or give the "
                           "same",
@@ -472,7 +474,7 @@ static enum status refuse_predict_only_options(const struct options *options, st
         return diag_error(diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,
                           "plan gives each rank a GPU of its own; `longhaul predict` takes ranks "
                           "that share one");
-    if (options_given(options, "scope") && options_choice(options, "scope") != SCOPE_STEP)
+    if (options_given(options, "scope") && options_index_of_choice(options, "scope") != SCOPE_STEP)
         return diag_error(diag, (struct loc){.name = "--scope"}, STATUS_BAD_INPUT,
                           "plan searches for the step of the whole model, not of its %s",
                           options_text(options, "scope"));

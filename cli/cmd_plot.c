@@ -265,7 +265,8 @@ const char *plot_figure_name(size_t i)
     return i < ARRAY_LEN(plots) ? plots[i].name : NULL;
 }
 
-static enum status find_plot(const struct figure_kind **plot, const char *name, struct diag *diag)
+static enum status find_figure_kind(const struct figure_kind **plot, const char *name,
+                                    struct diag *diag)
 {
     const char *names[ARRAY_LEN(plots)];
     struct text all = {0};
@@ -288,7 +289,7 @@ static enum status find_plot(const struct figure_kind **plot, const char *name, 
 
 /* Parses a range such as "2..8", "2.." or "..8". text NULL: the option was not given, and *range
  * stays as it is. */
-static enum status parse_figure_range(struct figure_range *range, const char *text,
+static enum status parse_figure_range(struct figure_axis_range *range, const char *text,
                                       struct diag *diag)
 {
     const char *dots = text != NULL ? strstr(text, "..") : NULL;
@@ -424,7 +425,7 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
     };
     wanted.row_conditions = options_list(options, "only", &wanted.row_condition_count);
     const char *path = options_text(options, "o");
-    enum status status = find_plot(&plot, options->argument[0], diag);
+    enum status status = find_figure_kind(&plot, options->argument[0], diag);
     if (status == STATUS_OK && path == NULL)
         status = diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                             "is missing: the figure's FILE.svg or FILE.png");

@@ -178,7 +178,7 @@ static enum status print_report(const struct report *report, const struct option
     struct text out = {0};
     struct screen screen = screen_make(&out);
     enum status status = STATUS_OK;
-    progress_show_part("writing the files");
+    progress_show_part_of_work("writing the files");
     if (options_given(options, "o"))
         status = traces_write(report, options_text(options, "o"),
                               (struct traces_emit){
@@ -188,8 +188,8 @@ static enum status print_report(const struct report *report, const struct option
                               },
                               note, diag);
     if (status == STATUS_OK && options_given(options, "record"))
-        status = record_append(options_text(options, "record"), report, diag);
-    progress_show_part(NULL);
+        status = record_append_prediction(options_text(options, "record"), report, diag);
+    progress_show_part_of_work(NULL);
     if (options_given(options, "json"))
         report_print_json(&out, report);
     else
@@ -214,7 +214,7 @@ static void put_first_warning(struct text *out, const struct diag *note)
 
 /* Returns whether the command of `plan` that is proposed keeps the option of a choice. It drops the options of the
  * layout, since `plan` searches for the layout. */
-static bool is_kept_by_search(const struct choice_row *row)
+static bool is_choice_kept_by_search(const struct choice_row *row)
 {
     return row->subject != CHOICE_LAYOUT;
 }
@@ -231,10 +231,11 @@ static void put_follow_up_commands(struct text *predict, struct text *plan,
     text_puts(predict, "longhaul predict");
     options_put_command(predict, options, without);
     if (options->argument_count > 0 || options_given(options, "loopback") ||
-        (options_given(options, "scope") && options_choice(options, "scope") != SCOPE_STEP))
+        (options_given(options, "scope") &&
+         options_index_of_choice(options, "scope") != SCOPE_STEP))
         return;
     text_puts(plan, "longhaul plan");
-    setup_put_given(plan, options, &predict_options, is_kept_by_search, drop);
+    setup_put_given_options(plan, options, &predict_options, is_choice_kept_by_search, drop);
     if (options_given(options, "sparsity")) /* its value holds for chunks of this size */
         text_printf(plan, " --chunk %s", options_text(options, "chunk"));
 }
@@ -267,7 +268,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         .model = options_text(options, "model"),
         .cluster = options_text(options, "cluster"),
         .costs = options_text(options, "costs"),
-        .mfu = (enum mfu_convention)options_choice(options, "mfu"),
+        .mfu = (enum mfu_convention)options_index_of_choice(options, "mfu"),
         .shows_all = options_given(options, "all"),
     };
     struct text command = {0}, plan = {0};
@@ -278,7 +279,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = read_late_rank(&question, options, diag);
     if (status == STATUS_OK && options_given(options, "o"))
-        status = trace_folder_check(options_text(options, "o"), diag);
+        status = trace_folder_check_can_write(options_text(options, "o"), diag);
     if (status == STATUS_OK)
         status = setup_load(&setup, options, file != NULL, diag);
     if (status == STATUS_OK)
@@ -286,20 +287,20 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
                                         (size_t)options_count(options, "batches"), diag);
     report.packed_batch = packed.count > 0 ? packed.batch : NULL;
     setup.uniform_above_ranks = (uint32_t)options_count(options, "even-above");
-    progress_show_part(file != NULL ? "reading the schedule" : "building the schedule");
+    progress_show_part_of_work(file != NULL ? "reading the schedule" : "building the schedule");
     if (status == STATUS_OK)
         status = file != NULL ? prediction_memory_of_file(&prediction, &question, options->argument,
                                                           options->argument_count, diag)
                               : prediction_memory(&prediction, &question, &note, diag);
     if (status == STATUS_OK && file == NULL)
-        idle_options_note_single(options, &setup.request, &prediction.choices, &note);
-    if (status == STATUS_OK && setup.cluster.other_wiring_line != NULL &&
+        idle_options_note_one_prediction(options, &setup.request, &prediction.choices, &note);
+    if (status == STATUS_OK && setup.cluster.line_with_other_wiring != NULL &&
         prediction.choices.ranks > 1)
         diag_note(
             &note, (struct loc){.name = "--cluster"},
             "takes GPUs of a node of eight, behind its NVSwitch; a board of four whose pairs are "
             "wired directly is --cluster %s",
-            setup.cluster.other_wiring_line);
+            setup.cluster.line_with_other_wiring);
     struct text warning = {0};
     put_first_warning(&warning, &note);
     report.warning = warning.data;
@@ -308,26 +309,26 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = check_scope_options(options, &prediction, diag);
     if (status == STATUS_OK)
         status = check_late_rank(&prediction, diag);
-    progress_show_part("verifying the schedule");
+    progress_show_part_of_work("verifying the schedule");
     if (status == STATUS_OK && (file != NULL || options_given(options, "verify")))
         status = verify_schedule(&prediction, file != NULL ? file : "schedule", diag);
-    progress_show_part("simulating the step");
+    progress_show_part_of_work("simulating the step");
     if (status == STATUS_OK)
         status = prediction_time(&prediction, diag);
     if (status == STATUS_OK && step)
         status = spreads_find(&prediction.spreads, &prediction, diag);
     if (status == STATUS_OK && packed.count > 1) {
-        progress_show_part(NULL);
+        progress_show_part_of_work(NULL);
         status = batch_times_make(&batches, &prediction, packed.batch, packed.count, diag);
         report.batch_times = &batches;
         report.packed_batches = packed.batch;
     }
     if (status == STATUS_OK && step && prediction.choices.routing != NULL) {
-        progress_show_part(NULL);
+        progress_show_part_of_work(NULL);
         status = routing_draws_make(&draws, &prediction, diag);
         report.routing_draws = &draws;
     }
-    progress_show_part("comparing with other options");
+    progress_show_part_of_work("comparing with other options");
     if (status == STATUS_OK && !step) {
         part = operator_times_of(&prediction);
         report.scope_times = &part;
@@ -339,7 +340,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     }
     if (status == STATUS_OK)
         status = print_report(&report, options, &note, diag);
-    progress_show_part(NULL); /* the progress line is still shown if no report was printed */
+    progress_show_part_of_work(
+        NULL); /* the progress line is still shown if no report was printed */
     if (status == STATUS_OK || status == STATUS_NO)
         command_print_notes(&note);
     diag_release(&note);

@@ -88,7 +88,7 @@ static void put_entry(struct text *out, const struct catalogue_entry *entry,
     text_release(&state);
 }
 
-static enum status print_list(const char *path, struct diag *diag)
+static enum status print_catalogue_list(const char *path, struct diag *diag)
 {
     struct catalogue catalogue = {0};
     struct table states = {0};
@@ -226,7 +226,7 @@ enum status cmd_reproduce(const struct options *options, struct diag *diag)
             diag, (struct loc){.name = "--list"}, STATUS_BAD_INPUT,
             "prints all figures and tables: it cannot be combined with the name of one or with -o");
     if (list)
-        return print_list(options_text(options, "catalogue"), diag);
+        return print_catalogue_list(options_text(options, "catalogue"), diag);
     if (options->argument_count == 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "the name of a figure or table is missing: `longhaul reproduce --list` "

@@ -39,8 +39,8 @@ struct session {
     const char *name; /* the name of the schedule, for messages */
     /* NULL: the schedule is from a file, and --model was not given */
     const struct transformer *model;
-    char step_text[160];      /* a description of the step, for the report */
-    struct text not_honoured; /* clauses on the choices that the run does not follow */
+    char step_description[160]; /* a description of the step, for the report */
+    struct text not_honoured;   /* clauses on the choices that the run does not follow */
     struct run_options run_options;
     /* (batches, sequences, tokens): with --data a batch for each step, else one for all steps */
     int32_t *tokens;
@@ -109,10 +109,11 @@ static enum status build_schedule(struct session *s, struct diag *diag)
     if (status == STATUS_OK)
         status = step_build(&s->ir, &choices, diag);
     if (status == STATUS_OK) {
-        idle_options_note_single(s->options, r, &choices, &s->note);
+        idle_options_note_one_prediction(s->options, r, &choices, &s->note);
         note_choices_not_followed(s, &choices, host);
         bool whole = choices.scope == SCOPE_STEP;
-        snprintf(s->step_text, sizeof s->step_text, "%s%s%s, %s (%s), weights %s, activations %s",
+        snprintf(s->step_description, sizeof s->step_description,
+                 "%s%s%s, %s (%s), weights %s, activations %s",
                  whole ? "" : scope_names[choices.scope], whole ? "" : " of ", choices.model->name,
                  strategies_list(&count)[choices.strategy].name, choices.profile->name,
                  weights_names[choices.weights], activations_names[choices.activations]);
@@ -131,7 +132,7 @@ static enum status load_schedule(struct session *s, struct diag *diag)
         s->model = &s->setup.model;
     if (file == NULL)
         return build_schedule(s, diag);
-    snprintf(s->step_text, sizeof s->step_text, "%s", file);
+    snprintf(s->step_description, sizeof s->step_description, "%s", file);
     status = schedule_load(&s->ir, &file, 1, NULL, diag);
     if (status == STATUS_OK)
         status = verify(&s->ir, NULL, file, NULL, diag);
@@ -230,7 +231,7 @@ static enum status check_model_of_schedule(struct session *s, struct diag *diag)
 /* ---- checks, steps and the loss curve ---- */
 
 /* Begins the JSON object in which all output of a run is, unless it has begun or text is printed. */
-static void begin_json(struct session *s)
+static void begin_run_json(struct session *s)
 {
     if (s->json.out != NULL && s->out.size == 0)
         command_begin_json(&s->json, "run");
@@ -247,11 +248,11 @@ static enum status check_step(struct session *s, struct diag *diag)
     enum status status = reference_check_tokens(&check, &s->ir, s->name, s->model, s->tokens,
                                                 s->run_options.seed, &exec, diag);
     if (status == STATUS_OK) {
-        begin_json(s);
+        begin_run_json(s);
         if (s->json.out != NULL)
-            run_json_check(&s->json, &check);
+            run_json_put_check(&s->json, &check);
         else
-            run_report_check(&s->out, &check);
+            run_report_put_check(&s->out, &check);
         status = reference_check_explain(&check, s->name, diag);
     }
     reference_check_release(&check);
@@ -277,9 +278,9 @@ static enum status report_loss_curve(struct session *s, struct training *trainin
     }
     if (status == STATUS_OK) {
         if (s->json.out != NULL)
-            run_json_curve(&s->json, &curve);
+            run_json_put_loss_curve(&s->json, &curve);
         else
-            run_report_curve(&s->out, &curve);
+            run_report_put_loss_curve(&s->out, &curve);
         if (s->run_options.wants_check && !(run_loss_curve_error(&curve) <= curve.tolerance))
             status = diag_error(diag, (struct loc){.name = s->name}, STATUS_NO,
                                 "the loss of a step differs from the reference's by more than %g "
@@ -290,7 +291,7 @@ static enum status report_loss_curve(struct session *s, struct training *trainin
     return status;
 }
 
-static const char *ending_signal(void)
+static const char *name_of_interrupting_signal(void)
 {
     return interrupt_signal() != 0 ? interrupt_signal_name() : NULL;
 }
@@ -306,7 +307,7 @@ static enum status run_and_report(struct session *s, const struct training_optio
         struct interrupt interrupt;
         training.batches = s->tokens;
         s->run_options.exec.runs_back_to_back = !s->run_options.trains_on_data;
-        s->run_options.exec.ended_by = ending_signal;
+        s->run_options.exec.ended_by = name_of_interrupting_signal;
         s->run_options.exec.notes = &s->note;
         interrupt_catch(&interrupt);
         status = training_run(&training, &s->run_options.exec, &result, diag);
@@ -323,11 +324,13 @@ static enum status run_and_report(struct session *s, const struct training_optio
         saved = trace_folder_save(&result.trace, options_text(s->options, "o"), &s->note, diag);
     }
     if (status == STATUS_OK) {
-        begin_json(s);
+        begin_run_json(s);
         if (s->json.out != NULL)
-            run_json_times(&s->json, s->step_text, s->run_options.exec.backend, &s->ir, &result);
+            run_json_put_step_times(&s->json, s->step_description, s->run_options.exec.backend,
+                                    &s->ir, &result);
         else
-            run_report_times(&s->out, s->step_text, s->run_options.exec.backend, &s->ir, &result);
+            run_report_put_step_times(&s->out, s->step_description, s->run_options.exec.backend,
+                                      &s->ir, &result);
         if (s->run_options.trains_on_data)
             status = report_loss_curve(s, &training, diag);
         status = saved != STATUS_OK ? saved : status;
@@ -337,7 +340,7 @@ static enum status run_and_report(struct session *s, const struct training_optio
     return status;
 }
 
-static enum status run_command_parts(struct session *s, struct diag *diag)
+static enum status run_check_steps_and_report(struct session *s, struct diag *diag)
 {
     enum status status = run_options_read(&s->run_options, s->options, diag);
     const struct training_options how = {.seed = s->run_options.seed,
@@ -349,7 +352,7 @@ static enum status run_command_parts(struct session *s, struct diag *diag)
                                           .collects_tensors = s->run_options.wants_check};
     bool speaks = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
     if (status == STATUS_OK && options_given(s->options, "o") && speaks)
-        status = trace_folder_check(options_text(s->options, "o"), diag);
+        status = trace_folder_check_can_write(options_text(s->options, "o"), diag);
     if (status == STATUS_OK)
         status = load_schedule(s, diag);
     if (status == STATUS_OK)
@@ -371,7 +374,7 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     struct text *out = &session.out;
     if (options_given(options, "json"))
         session.json.out = out;
-    enum status status = run_command_parts(&session, diag);
+    enum status status = run_check_steps_and_report(&session, diag);
     bool speaks = !is_launched_per_rank(options) || bootstrap_is_printing_process();
     if ((status == STATUS_OK || status == STATUS_NO) && speaks)
         command_print_notes(&session.note);

@@ -51,7 +51,7 @@ static enum status build_schedule(struct ir *ir, struct setup *setup, const stru
     if (status == STATUS_OK)
         status = step_build(ir, &resolved.choices, diag);
     if (status == STATUS_OK) {
-        idle_options_note_single(options, &setup->request, &resolved.choices, &note);
+        idle_options_note_one_prediction(options, &setup->request, &resolved.choices, &note);
         command_print_notes(&note);
     }
     resolved_release(&resolved);
@@ -175,7 +175,7 @@ enum status cmd_check(const struct options *options, struct diag *diag)
         status = text_read(&file, name, diag);
     if (strcmp(name, "-") == 0)
         name = "standard input";
-    const bool core_plan = file.size > 0 && core_plan_recognise(file.data, file.size);
+    const bool core_plan = file.size > 0 && core_plan_is_text_of_plan(file.data, file.size);
     if (status == STATUS_OK && !core_plan && (!from_file || options_given(options, "cluster")))
         status = setup_load(&setup, options, from_file, diag);
     else if (status == STATUS_OK)

@@ -44,7 +44,8 @@ static const struct option_set *const point_sets[] = {
     &setup_documents_options, &sweep_point_options,   NULL};
 
 /* Parses --part: "2/8" is the second of eight parts of a sweep. */
-static enum status parse_part(struct sweep_options *sweep, const char *text, struct diag *diag)
+static enum status parse_sweep_part_of_parts(struct sweep_options *sweep, const char *text,
+                                             struct diag *diag)
 {
     int64_t part, parts;
     const char *slash = text == NULL ? NULL : strchr(text, '/');
@@ -102,7 +103,7 @@ static enum status finish_sweep(struct sweep_journal *journal, const struct swee
         text_printf(&out,
                     "part %zu of %zu is done: %zu rows in %s; when all parts are, the command "
                     "without --part joins them\n",
-                    sweep->part_number, sweep->parts, journal->known_row_count,
+                    sweep->part_number, sweep->parts, journal->points_with_known_row,
                     journal->journal_path.data);
         status = command_print(&out, diag);
     } else {
@@ -131,7 +132,7 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
     const char *const *vary = options_list(options, "vary", &count);
     enum status status = check_option_conflicts(options, diag);
     if (status == STATUS_OK)
-        status = parse_part(&sweep, options_text(options, "part"), diag);
+        status = parse_sweep_part_of_parts(&sweep, options_text(options, "part"), diag);
     if (status == STATUS_OK)
         status = sweep_grid_make(&grid, point_sets, options, vary, count, diag);
     if (status == STATUS_OK)
@@ -154,7 +155,7 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = finish_sweep(&journal, &sweep, options, diag);
     if (status == STATUS_OK || status == STATUS_NO) {
-        sweep_note_idle(&grid, &note);
+        sweep_note_idle_options(&grid, &note);
         command_print_notes(&note);
     }
 out:

@@ -196,7 +196,7 @@ static enum status apply_filter(struct measurement_sets *data, const struct row_
 
 /* Drops the rows of METRIC_LAYOUT in whose group no row of `figures` is a longest length. Such a row only gives a
  * layout that the search for the longest lengths of its group tries. */
-static void keep_needed_layouts(struct external_runs *figures)
+static void drop_layouts_without_longest(struct external_runs *figures)
 {
     size_t kept = 0;
     for (size_t i = 0; i < figures->row_count; i++) {
@@ -230,7 +230,7 @@ static enum status filter_runs(struct measurement_sets *data, const struct optio
                 apply_filter(data, &filters[f], options_text(options, filters[f].option), diag);
     for (size_t f = 0; f < ARRAY_LEN(filters); f++)
         if (options_given(options, filters[f].option))
-            keep_needed_layouts(&data->figures);
+            drop_layouts_without_longest(&data->figures);
     return status;
 }
 
@@ -334,8 +334,8 @@ static enum status print_results(const struct validation *v,
 
 /* Refuses --baseline, --sensitivity and --leave-one-out together with --json, or if there are only rows of training
  * steps. */
-static enum status check_option_fit(const struct options *options,
-                                    const struct measurement_sets *data, struct diag *diag)
+static enum status check_options_suit_rows(const struct options *options,
+                                           const struct measurement_sets *data, struct diag *diag)
 {
     static const char *const of_figures[] = {"baseline", "sensitivity", "leave-one-out"};
     for (size_t i = 0; i < ARRAY_LEN(of_figures); i++) {
@@ -381,8 +381,8 @@ static enum status print_file_report(const struct options *options, size_t which
 static enum status check_pages_folder(const char *folder, struct diag *diag)
 {
     size_t before = diag->size;
-    enum status status = trace_folder_check(folder, diag);
-    diag_set_place(diag, before, "--pages");
+    enum status status = trace_folder_check_can_write(folder, diag);
+    diag_name_place_of_messages(diag, before, "--pages");
     return status;
 }
 
@@ -400,7 +400,7 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = filter_runs(&data, options, diag);
     if (status == STATUS_OK)
-        status = check_option_fit(options, &data, diag);
+        status = check_options_suit_rows(options, &data, diag);
     if (status == STATUS_OK && options_given(options, "pages"))
         status = check_pages_folder(options_text(options, "pages"), diag);
     if (status == STATUS_OK && options_given(options, "o"))

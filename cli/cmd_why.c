@@ -94,7 +94,7 @@ static void put_gib(struct text *out, const char *before, uint64_t bytes, const 
 static const struct column sites[] = {
     {NULL, "allocated at", NULL, COLUMN_NAME, -60, NULL}, /* cut to the width of the screen */
     {"where", NULL, NULL, COLUMN_NAME, 0, "The line of code that allocated."},
-    {"bytes", "bytes", NULL, COLUMN_MEMORY, 10, NULL},
+    {"bytes", "bytes", NULL, COLUMN_BYTES_WITH_UNIT, 10, NULL},
     {NULL, "share", NULL, COLUMN_SHARE, 7, NULL},
     {"blocks", "blocks", NULL, COLUMN_COUNT, 7, NULL},
 };
@@ -103,7 +103,7 @@ static const struct column suggestions[] = {
     {"options", "would have fitted", NULL, COLUMN_NAME, -50, "Options of predict, added to those given."},
     {NULL, "step", NULL, COLUMN_NAME, 12, NULL}, /* all rows have the same unit */
     {"step_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
-    {"time_lost", "time lost", NULL, COLUMN_ERROR, 10, "Share of the step as it was configured."},
+    {"time_lost", "time lost", NULL, COLUMN_SIGNED_PERCENT, 10, "Share of the step as it was configured."},
     {"bytes", "GiB", NULL, COLUMN_GIB, 10, "Needed inside the allocator."},
     {"fits_probability", "P(fits)", NULL, COLUMN_SHARE, 9, "Probability that it fits, by the interval of memory."},
 };

@@ -61,7 +61,7 @@ int64_t assignment_group_rows_end(const struct routed_rows *routed, int64_t tota
 int64_t assignment_copies_for_member(const struct routed_rows *routed, uint32_t member);
 
 /* The pieces of keys (schedule/ir/visible.h) that an attention op sees on a rank. */
-struct assignment_pieces {
+struct assignment_attention_pieces {
     struct attention_piece *pieces;
     uint32_t piece_count;
 };
@@ -70,7 +70,7 @@ struct assignment_pieces {
  * receiver. received: the rows that it receives, sorted by sender; each also has its index among the rows in order of
  * positions, as attention reads them ("packed order"). held: the packed rows that are the rank's own; empty unless the
  * shape is one of a tile plan. The arrays belong to the assignment. */
-struct assignment_rows {
+struct assignment_needed_rows {
     struct needed_rows sent, received;
     struct own_packed_rows held;
     uint32_t peer_count;
@@ -88,25 +88,25 @@ struct assignment {
     uint32_t *instance_count; /* (groups) instances of the group */
     /* (ops) for a collective or a BARRIER: how many collectives, or barriers, of its group come before it in the role's
      * list */
-    uint32_t *collective_number;
-    uint32_t *max_collectives_of_group; /* (groups) the most collectives that a role lists */
-    uint32_t *max_barriers_of_group;    /* (groups) the most barriers that a role lists */
+    uint32_t *collective_number_by_op;
+    uint32_t *most_collectives_by_group; /* (groups) the most collectives that a role lists */
+    uint32_t *most_barriers_by_group;    /* (groups) the most barriers that a role lists */
     /* (ops) for CROSS_ENTROPY_BACKWARD: its first operand is a softmax that a CROSS_ENTROPY has written, and not
      * logits */
     bool *reads_softmax;
     struct assignment_square_sum_runs
-        *square_sum_runs;           /* (rows, ranks), one row for each SQUARE_SUM op */
-    uint32_t *square_sum_row_of_op; /* (ops) row of square_sum_runs, or IR_NONE */
-    /* (rows, ranks), one row for each shape with work_has_documents() */
-    struct assignment_pieces *attention_pieces;
-    uint32_t *pieces_row_of_shape; /* (shapes) row of attention_pieces, or IR_NONE */
-    /* (needed_row_count) `ranks` elements for each shape that moves rows between context ranks */
-    struct assignment_rows *needed_rows;
-    uint32_t *needed_row_of_shape; /* (shapes) row of needed_rows, or IR_NONE */
-    uint32_t needed_row_count;     /* number of elements of needed_rows */
+        *square_sum_runs;                  /* (rows, ranks), one row for each SQUARE_SUM op */
+    uint32_t *square_sum_runs_index_by_op; /* (ops) row of square_sum_runs, or IR_NONE */
+    /* (rows, ranks), one row for each shape with work_pairs_depend_on_rank() */
+    struct assignment_attention_pieces *attention_pieces;
+    uint32_t *attention_pieces_row_by_shape; /* (shapes) row of attention_pieces, or IR_NONE */
+    /* (needed_rows_shape_count) `ranks` elements for each shape that moves rows between context ranks */
+    struct assignment_needed_rows *needed_rows;
+    uint32_t *needed_rows_index_by_shape; /* (shapes) row of needed_rows, or IR_NONE */
+    uint32_t needed_rows_shape_count;     /* number of elements of needed_rows */
     /* (rows, ranks), one row for each shape with a routing that is not even */
     struct routed_rows *routed_rows;
-    uint32_t *routed_row_of_shape; /* (shapes) row of routed_rows, or IR_NONE */
+    uint32_t *routed_rows_index_by_shape; /* (shapes) row of routed_rows, or IR_NONE */
     struct assignment_message *messages;
     uint32_t message_count;
     /* (ranks, max_op_count_of_role) for each SEND and RECV that no guard leaves out, by its index in its role's list:
@@ -136,8 +136,8 @@ struct assignment_stream {
 /* Lists the ops of a rank by stream. list[streams], all-zero before, receives the ops of each stream; *place receives,
  * for each op of the role, its index in its stream's list. A SYNC op is on no stream: its index is among the host's
  * SYNC ops. list[].ops and *place are from malloc(). */
-void assignment_list_streams(const struct assignment *assignment, uint32_t rank,
-                             struct assignment_stream *list, uint32_t **place);
+void assignment_list_ops_by_stream(const struct assignment *assignment, uint32_t rank,
+                                   struct assignment_stream *list, uint32_t **place);
 
 static inline uint32_t assignment_role_of(const struct assignment *assignment, uint32_t rank)
 {

@@ -89,7 +89,7 @@ static enum status check_buffers(const struct ir *ir, const char *name, struct d
 
 /* True if AdamW may keep the masters of parameters in this buffer: the buffer is bound to masters, or to a rank's part
  * of sharded parameters. */
-static bool is_master(const struct ir *ir, uint32_t buffer)
+static bool is_master_weight_buffer(const struct ir *ir, uint32_t buffer)
 {
     const uint16_t binding = ir->buffer.binding[buffer];
     if (binding == IR_NONE16)
@@ -108,7 +108,8 @@ static enum status check_views(const struct ir *ir, uint32_t op, const char *nam
                           "op %" PRIu32 " is opaque: operators of recorded programs are simulated "
                           "and never executed; longhaul predict takes this file",
                           op);
-    if (ir->op.kind[op] == WORK_QUANTISE && is_master(ir, ir_touched_buffer(ir, op, 0)))
+    if (ir->op.kind[op] == WORK_QUANTISE &&
+        is_master_weight_buffer(ir, ir_touched_buffer(ir, op, 0)))
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " quantises masters of the optimizer: quantised weights "
                           "(--primary-weights quantised) are predicted and never executed; run "
@@ -179,8 +180,9 @@ static enum status check_group_members(const struct assignment *assignment, cons
 }
 
 /* Numbers the collectives and the barriers of each group in the list of one role, and checks the role's ops. */
-static enum status number_and_check_ops(struct assignment *assignment, const struct role *role,
-                                        const char *name, struct diag *diag)
+static enum status number_collectives_and_check_ops(struct assignment *assignment,
+                                                    const struct role *role, const char *name,
+                                                    struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
     uint32_t *calls = heap_zalloc(2 * (size_t)ir->group_count + 1, sizeof *calls);
@@ -196,9 +198,9 @@ static enum status number_and_check_ops(struct assignment *assignment, const str
                 break;
             members = assignment->group_size[group];
             if (assignment_is_collective(work->kind))
-                assignment->collective_number[op] = calls[group]++;
+                assignment->collective_number_by_op[op] = calls[group]++;
             else if (work->kind == WORK_BARRIER)
-                assignment->collective_number[op] = barriers[group]++;
+                assignment->collective_number_by_op[op] = barriers[group]++;
         }
         if (work->kind == WORK_ADAMW && states_have_8bit_moments((enum states)work->adamw.states)) {
             status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
@@ -225,12 +227,13 @@ static enum status number_and_check_ops(struct assignment *assignment, const str
             status = operands_check(ir, op, members, name, diag);
     }
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        assignment->max_collectives_of_group[g] = calls[g] > assignment->max_collectives_of_group[g]
-                                                      ? calls[g]
-                                                      : assignment->max_collectives_of_group[g];
-        assignment->max_barriers_of_group[g] = barriers[g] > assignment->max_barriers_of_group[g]
-                                                   ? barriers[g]
-                                                   : assignment->max_barriers_of_group[g];
+        assignment->most_collectives_by_group[g] =
+            calls[g] > assignment->most_collectives_by_group[g]
+                ? calls[g]
+                : assignment->most_collectives_by_group[g];
+        assignment->most_barriers_by_group[g] = barriers[g] > assignment->most_barriers_by_group[g]
+                                                    ? barriers[g]
+                                                    : assignment->most_barriers_by_group[g];
     }
     free(calls);
     return status;
@@ -262,15 +265,15 @@ static void find_square_sum_runs(struct assignment *assignment)
 {
     const struct ir *ir = assignment->ir;
     uint32_t rows = 0;
-    assignment->square_sum_row_of_op =
-        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->square_sum_row_of_op);
+    assignment->square_sum_runs_index_by_op = arena_array(
+        &assignment->arena, ir->op.count, sizeof *assignment->square_sum_runs_index_by_op);
     for (uint32_t op = 0; op < ir->op.count; op++)
-        assignment->square_sum_row_of_op[op] =
+        assignment->square_sum_runs_index_by_op[op] =
             ir->op.kind[op] == WORK_SQUARE_SUM ? rows++ : IR_NONE;
     assignment->square_sum_runs = arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
                                               sizeof *assignment->square_sum_runs);
     for (uint32_t op = 0; op < ir->op.count && rows > 0; op++) {
-        if (assignment->square_sum_row_of_op[op] == IR_NONE)
+        if (assignment->square_sum_runs_index_by_op[op] == IR_NONE)
             continue;
         struct view view = ir_read_view(ir, op, 0);
         int64_t over = ir_work(ir, op)->square_sum.over;
@@ -278,7 +281,7 @@ static void find_square_sum_runs(struct assignment *assignment)
         bool whole = view.begin == 0 && view.count == ir_buffer_elements(ir, view.buffer);
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
             struct assignment_square_sum_runs *to =
-                &assignment->square_sum_runs[(size_t)assignment->square_sum_row_of_op[op] *
+                &assignment->square_sum_runs[(size_t)assignment->square_sum_runs_index_by_op[op] *
                                                  assignment->ranks +
                                              rank];
             if (assignment->role_of_rank[rank] != ir->buffer.role[view.buffer.i])
@@ -300,14 +303,15 @@ static enum status list_attention_pieces(struct assignment *assignment, const ch
     const struct ir *ir = assignment->ir;
     struct visible_pieces pieces = {0};
     uint32_t rows = 0;
-    assignment->pieces_row_of_shape =
-        arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->pieces_row_of_shape);
+    assignment->attention_pieces_row_by_shape = arena_array(
+        &assignment->arena, ir->shape_count, sizeof *assignment->attention_pieces_row_by_shape);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->pieces_row_of_shape[s] = work_has_documents(&ir->shape[s]) ? rows++ : IR_NONE;
+        assignment->attention_pieces_row_by_shape[s] =
+            work_pairs_depend_on_rank(&ir->shape[s]) ? rows++ : IR_NONE;
     assignment->attention_pieces = arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
                                                sizeof *assignment->attention_pieces);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
-        if (assignment->pieces_row_of_shape[s] == IR_NONE)
+        if (assignment->attention_pieces_row_by_shape[s] == IR_NONE)
             continue;
         if (visible_why_unfit(ir) != NULL || visible_why_unfit_work(ir, &ir->shape[s]) != NULL) {
             visible_release(&pieces);
@@ -317,8 +321,8 @@ static enum status list_attention_pieces(struct assignment *assignment, const ch
                 "longhaul check says which");
         }
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
-            struct assignment_pieces *to =
-                &assignment->attention_pieces[(size_t)assignment->pieces_row_of_shape[s] *
+            struct assignment_attention_pieces *to =
+                &assignment->attention_pieces[(size_t)assignment->attention_pieces_row_by_shape[s] *
                                                   assignment->ranks +
                                               rank];
             visible_pieces(ir, &ir->shape[s], rank, &pieces);
@@ -339,10 +343,10 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
     const struct ir *ir = assignment->ir;
     struct row_use use;
     uint32_t count = 0;
-    assignment->needed_row_of_shape =
-        arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->needed_row_of_shape);
+    assignment->needed_rows_index_by_shape = arena_array(
+        &assignment->arena, ir->shape_count, sizeof *assignment->needed_rows_index_by_shape);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->needed_row_of_shape[s] =
+        assignment->needed_rows_index_by_shape[s] =
             row_use_of_work(&ir->shape[s], &use) ? count++ : IR_NONE;
     assignment->needed_rows = arena_array(&assignment->arena, (size_t)count * assignment->ranks,
                                           sizeof *assignment->needed_rows);
@@ -354,14 +358,14 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
                               "an op moves rows that ranks need, and does not fit the sequences of "
                               "the schedule; longhaul check says which");
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
-            struct assignment_rows *rows =
-                &assignment
-                     ->needed_rows[(size_t)assignment->needed_row_of_shape[s] * assignment->ranks +
-                                   rank];
+            struct assignment_needed_rows *rows =
+                &assignment->needed_rows[(size_t)assignment->needed_rows_index_by_shape[s] *
+                                             assignment->ranks +
+                                         rank];
             rows->peer_count = ir->layout.cp;
             row_use_list_rows(ir, &use, rank, &rows->sent, &rows->received, &rows->held);
-            assignment->needed_row_count =
-                (assignment->needed_row_of_shape[s] + 1) * assignment->ranks;
+            assignment->needed_rows_shape_count =
+                (assignment->needed_rows_index_by_shape[s] + 1) * assignment->ranks;
         }
     }
     return STATUS_OK;
@@ -491,8 +495,8 @@ static void list_tokens_by_member(struct arena *arena, const struct copy_routing
  * sorted by expert, then by the rank that sent them, then by slot. A PERMUTE_OWN reads the rank's own tokens and makes
  * rows for all experts; PERMUTE_GATHERED and PERMUTE_ARRIVED read the tokens of all ranks and make rows for the rank's
  * own experts. */
-static void list_row_sources(struct arena *arena, const struct copy_routing *counts,
-                             enum permute_source of, struct routed_rows *to)
+static void list_sources_of_routed_rows(struct arena *arena, const struct copy_routing *counts,
+                                        enum permute_source of, struct routed_rows *to)
 {
     const bool own = of == PERMUTE_OWN;
     const uint32_t experts = counts->routing->expert_count / counts->ranks,
@@ -539,16 +543,16 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
     const uint32_t group = ir_find_by_name(ir, IR_GROUP, "ep", 2),
                    ranks = group == IR_NONE ? 1 : assignment->group_size[group];
     uint32_t rows = 0;
-    assignment->routed_row_of_shape =
-        arena_array(arena, ir->shape_count, sizeof *assignment->routed_row_of_shape);
+    assignment->routed_rows_index_by_shape =
+        arena_array(arena, ir->shape_count, sizeof *assignment->routed_rows_index_by_shape);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->routed_row_of_shape[s] =
+        assignment->routed_rows_index_by_shape[s] =
             work_routing_list_index(&ir->shape[s]) >= 0 ? rows++ : IR_NONE;
     assignment->routed_rows =
         arena_array(arena, (size_t)rows * assignment->ranks, sizeof *assignment->routed_rows);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *shape = &ir->shape[s];
-        if (assignment->routed_row_of_shape[s] == IR_NONE)
+        if (assignment->routed_rows_index_by_shape[s] == IR_NONE)
             continue;
         if (routing_why_unfit(&ir->routing, shape, group, ranks) != NULL)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
@@ -566,12 +570,12 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
         if (shape->kind == WORK_ALL_TO_ALL && shape->all_to_all.once > 0)
             list_tokens_by_member(arena, &counts, &any);
         if (own) /* the list is the same on all ranks */
-            list_row_sources(arena, &counts, PERMUTE_OWN, &any);
+            list_sources_of_routed_rows(arena, &counts, PERMUTE_OWN, &any);
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
             struct routed_rows *to =
-                &assignment
-                     ->routed_rows[(size_t)assignment->routed_row_of_shape[s] * assignment->ranks +
-                                   rank];
+                &assignment->routed_rows[(size_t)assignment->routed_rows_index_by_shape[s] *
+                                             assignment->ranks +
+                                         rank];
             const uint32_t index =
                 group == IR_NONE ? 0
                                  : assignment->group_index[(size_t)rank * ir->group_count + group];
@@ -585,7 +589,8 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
                              : assignment_copies_for_member(to, index));
             to->work = work_with_row_count(shape, to->row_count);
             if (permutes)
-                list_row_sources(arena, &counts, (enum permute_source)shape->permute.of, to);
+                list_sources_of_routed_rows(arena, &counts, (enum permute_source)shape->permute.of,
+                                            to);
         }
     }
     return STATUS_OK;
@@ -606,18 +611,18 @@ enum status assignment_init(struct assignment *assignment, const struct ir *ir, 
     enum status status = fill_rank_tables(assignment, name, diag);
     if (status == STATUS_OK)
         status = check_buffers(ir, name, diag);
-    assignment->collective_number =
-        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->collective_number);
-    assignment->max_collectives_of_group = arena_array(
-        &assignment->arena, ir->group_count, sizeof *assignment->max_collectives_of_group);
-    assignment->max_barriers_of_group =
-        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->max_barriers_of_group);
+    assignment->collective_number_by_op =
+        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->collective_number_by_op);
+    assignment->most_collectives_by_group = arena_array(
+        &assignment->arena, ir->group_count, sizeof *assignment->most_collectives_by_group);
+    assignment->most_barriers_by_group = arena_array(&assignment->arena, ir->group_count,
+                                                     sizeof *assignment->most_barriers_by_group);
     for (uint32_t r = 0; r < ir->role_count; r++)
         assignment->max_op_count_of_role = ir->role[r].op_count > assignment->max_op_count_of_role
                                                ? ir->role[r].op_count
                                                : assignment->max_op_count_of_role;
     for (uint32_t r = 0; r < ir->role_count && status == STATUS_OK; r++)
-        status = number_and_check_ops(assignment, &ir->role[r], name, diag);
+        status = number_collectives_and_check_ops(assignment, &ir->role[r], name, diag);
     if (status == STATUS_OK)
         status = assignment_match_messages(assignment, name, diag);
     if (status == STATUS_OK) {
@@ -632,8 +637,8 @@ enum status assignment_init(struct assignment *assignment, const struct ir *ir, 
     return status;
 }
 
-void assignment_list_streams(const struct assignment *assignment, uint32_t rank,
-                             struct assignment_stream *list, uint32_t **place)
+void assignment_list_ops_by_stream(const struct assignment *assignment, uint32_t rank,
+                                   struct assignment_stream *list, uint32_t **place)
 {
     const struct ir *ir = assignment->ir;
     uint32_t first = assignment_first_op(assignment, rank),
@@ -652,7 +657,7 @@ void assignment_list_streams(const struct assignment *assignment, uint32_t rank,
 
 void assignment_release(struct assignment *assignment)
 {
-    for (uint32_t i = 0; i < assignment->needed_row_count; i++) {
+    for (uint32_t i = 0; i < assignment->needed_rows_shape_count; i++) {
         needed_rows_release(&assignment->needed_rows[i].sent);
         needed_rows_release(&assignment->needed_rows[i].received);
         free(assignment->needed_rows[i].held.packed_row);

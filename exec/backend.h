@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 struct exec_run;
-struct assignment_rows;
+struct assignment_needed_rows;
 struct routed_rows;
 
 enum { CALL_OPERANDS_MAX = 11 };
@@ -34,19 +34,20 @@ struct operand {
 struct call {
     const struct work *work;
     uint32_t rank, op;
-    int64_t part_index; /* the rank's index in work_sharding_group(); 0 if there is no such group */
+    /* the rank's index in work_sharding_group(); 0 if there is no such group */
+    int64_t index_in_sharding_group;
     bool reads_softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
     /* SQUARE_SUM: the runs of the first operand that are added, each with the number of ranks that hold it; NULL: the
      * whole operand is added, and only this rank holds it */
     const struct copied_run *square_sum_runs;
     uint32_t square_sum_run_count;
-    /* for attention over documents (work_has_documents()): the pieces of keys that the rank sees. NULL: it sees none,
+    /* for attention over documents (work_pairs_depend_on_rank()): the pieces of keys that the rank sees. NULL: it sees none,
      * or this is other work. */
-    const struct attention_piece *seen_pieces;
+    const struct attention_piece *attention_pieces_seen;
     uint32_t seen_piece_count;
     /* for TAKE_ROWS, ADD_ROWS, MERGE_ROWS and EXCHANGE: the rows that this rank exchanges with other context ranks;
      * NULL for other work */
-    const struct assignment_rows *needed_rows;
+    const struct assignment_needed_rows *needed_rows;
     /* if routing is not even (exec/assignment.h): the rank's rows of experts; else NULL */
     const struct routed_rows *routed_rows;
     struct exec_model model;

@@ -11,21 +11,22 @@
 
 /* ---- the place of a rank in the mesh ---- */
 
-struct mesh_place {
+struct mesh_axis_coordinates {
     uint32_t coordinate[MESH_AXES_MAX];
 };
 
-static struct mesh_place mesh_place_of(const struct ir *ir, uint32_t rank)
+static struct mesh_axis_coordinates mesh_coordinates_of_rank(const struct ir *ir, uint32_t rank)
 {
-    struct mesh_place place = {{0}};
+    struct mesh_axis_coordinates place = {{0}};
     mesh_coordinates(&ir->mesh, rank, place.coordinate);
     return place;
 }
 
 /* Returns the index of a place among all places that differ along the axes of a mask, where the first axis changes
  * slowest. Sets *size to the number of these places. */
-static uint32_t index_along(const struct ir *ir, const struct mesh_place *place, uint32_t axes,
-                            uint32_t *size)
+static uint32_t mesh_index_along_axes(const struct ir *ir,
+                                      const struct mesh_axis_coordinates *place, uint32_t axes,
+                                      uint32_t *size)
 {
     uint32_t index = 0;
     *size = 1;
@@ -37,7 +38,7 @@ static uint32_t index_along(const struct ir *ir, const struct mesh_place *place,
     return index;
 }
 
-static uint32_t group_axes(const struct ir *ir, uint16_t group)
+static uint32_t mesh_axes_of_group(const struct ir *ir, uint16_t group)
 {
     uint32_t axes = 0;
     for (uint32_t i = 0; group != IR_NONE16 && i < ir->group[group].axis_count; i++)
@@ -50,7 +51,7 @@ static uint32_t group_axes(const struct ir *ir, uint16_t group)
 static bool is_first_of_equal_ranks(const struct ir *ir, uint32_t rank, uint32_t role,
                                     uint32_t axes)
 {
-    struct mesh_place place = mesh_place_of(ir, rank), first = place;
+    struct mesh_axis_coordinates place = mesh_coordinates_of_rank(ir, rank), first = place;
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
         for (uint32_t c = 0; (axes >> a & 1) && c < place.coordinate[a]; c++) {
             first.coordinate[a] = c;
@@ -72,11 +73,12 @@ struct tensor_slice {
 };
 
 static struct tensor_slice slice_held_by_rank(const struct ir *ir, const struct tensor *tensor,
-                                              const struct mesh_place *place)
+                                              const struct mesh_axis_coordinates *place)
 {
     uint32_t parts[2], index[2];
     for (int d = 0; d < 2; d++)
-        index[d] = index_along(ir, place, tensor->slice_axes[d], &parts[d]);
+        index[d] =
+            mesh_index_along_axes(ir, place, tensor->axes_that_cut_rows_and_columns[d], &parts[d]);
     int64_t rows = tensor->padded_rows > tensor->rows ? tensor->padded_rows : tensor->rows;
     struct tensor_slice slice = {.allocated_rows = (rows + parts[0] - 1) / parts[0],
                                  .cols = tensor->cols / parts[1]};
@@ -101,7 +103,7 @@ static void for_each_run(const struct exec_buffer *buffer, element_run_function 
 {
     const struct ir *ir = buffer->ir;
     const struct bundle *bundle = &ir->bundle[buffer->binding->bundle];
-    struct mesh_place place = mesh_place_of(ir, buffer->rank);
+    struct mesh_axis_coordinates place = mesh_coordinates_of_rank(ir, buffer->rank);
     /* elements of the bundle: the buffer holds those from `begin` to `end`, and tensor t begins at `at` */
     uint64_t begin = 0, end = bundle->elements, at = 0;
     if (buffer->binding->shard_group != IR_NONE16) {
@@ -187,7 +189,8 @@ static void add_copied_run(void *context, const struct element_run *run)
 {
     struct copied_run_collector *s = context;
     const struct tensor *tensor = &s->ir->tensor[run->tensor];
-    uint32_t same = s->replicating_axes & ~(tensor->slice_axes[0] | tensor->slice_axes[1]),
+    uint32_t same = s->replicating_axes & ~(tensor->axes_that_cut_rows_and_columns[0] |
+                                            tensor->axes_that_cut_rows_and_columns[1]),
              copies = 1;
     for (uint32_t a = 0; a < s->ir->mesh.axis_count; a++)
         copies *= same >> a & 1 ? s->ir->mesh.axis[a].size : 1;
@@ -203,7 +206,7 @@ static void add_copied_run(void *context, const struct element_run *run)
 }
 
 /* Returns the axes along which all ranks of a role have the same coordinate. */
-static uint32_t axes_fixed_in_role(const struct ir *ir, uint32_t role)
+static uint32_t mesh_axes_fixed_in_role(const struct ir *ir, uint32_t role)
 {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < ir->role[role].axis_count; i++)
@@ -227,8 +230,9 @@ uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffe
             *share = (struct copied_run){0, bound.element_count, 1};
         return 1;
     }
-    s.replicating_axes = group_axes(ir, group) & ~group_axes(ir, binding->shard_group) &
-                         ~axes_fixed_in_role(ir, ir->buffer.role[buffer]);
+    s.replicating_axes = mesh_axes_of_group(ir, group) &
+                         ~mesh_axes_of_group(ir, binding->shard_group) &
+                         ~mesh_axes_fixed_in_role(ir, ir->buffer.role[buffer]);
     for_each_run(&bound, add_copied_run, &s);
     return s.run_count;
 }
@@ -257,11 +261,12 @@ static void collect_run(void *context, const struct element_run *s)
     struct tensor_transfer *t = context;
     const struct ir *ir = t->b->ir;
     const struct tensor *tensor = &ir->tensor[s->tensor];
-    uint32_t cut = tensor->slice_axes[0] | tensor->slice_axes[1];
+    uint32_t cut =
+        tensor->axes_that_cut_rows_and_columns[0] | tensor->axes_that_cut_rows_and_columns[1];
     uint32_t partial = t->partial_axes & ~cut;
-    bool first =
-        is_first_of_equal_ranks(ir, t->buffer->rank, ir->buffer.role[t->buffer->buffer],
-                                ~(partial | cut | group_axes(ir, t->buffer->binding->shard_group)));
+    bool first = is_first_of_equal_ranks(
+        ir, t->buffer->rank, ir->buffer.role[t->buffer->buffer],
+        ~(partial | cut | mesh_axes_of_group(ir, t->buffer->binding->shard_group)));
     double *to = t->destinations[s->tensor] + s->tensor_offset;
     for (uint64_t i = 0; i < s->element_count; i++) {
         double value = number_read_element(t->buffer->data, t->buffer->dtype, s->buffer_offset + i);
@@ -301,12 +306,12 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
 
 /* Returns the mesh axes over which the layout cuts a context rank's tokens: those named `hp`, and those named `tp` too
  * if both together have as many ranks as layout.hp. */
-static uint32_t axes_that_cut_tokens(const struct ir *ir)
+static uint32_t mesh_axes_that_split_tokens(const struct ir *ir)
 {
-    const struct mesh_place origin = {{0}};
+    const struct mesh_axis_coordinates origin = {{0}};
     uint32_t heads = ir_axis_mask_of_name(ir, "hp"), both = heads | ir_axis_mask_of_name(ir, "tp"),
              size;
-    index_along(ir, &origin, both, &size);
+    mesh_index_along_axes(ir, &origin, both, &size);
     return size == ir->layout.hp ? both : heads;
 }
 
@@ -323,9 +328,9 @@ static bool axes_span_same_ranks(const struct ir *ir, uint32_t axes, uint32_t ot
 static int64_t position_of_own_token(const struct ir *ir, uint32_t rank,
                                      const struct document_list *documents, int64_t p)
 {
-    struct mesh_place place = mesh_place_of(ir, rank);
+    struct mesh_axis_coordinates place = mesh_coordinates_of_rank(ir, rank);
     uint32_t size, c = ir_context_index(ir, rank);
-    uint32_t h = index_along(ir, &place, axes_that_cut_tokens(ir), &size);
+    uint32_t h = mesh_index_along_axes(ir, &place, mesh_axes_that_split_tokens(ir), &size);
     return layout_global_position(&ir->layout, documents, c, h, p);
 }
 
@@ -353,7 +358,7 @@ static int64_t position_of_element(const struct exec_buffer *buffer,
     uint32_t instance, index;
     if (group == IR_NONE16)
         return position_of_own_token(ir, buffer->rank, documents, p);
-    if (axes_span_same_ranks(ir, group_axes(ir, group), axes_that_cut_tokens(ir)))
+    if (axes_span_same_ranks(ir, mesh_axes_of_group(ir, group), mesh_axes_that_split_tokens(ir)))
         return layout_gathered_position(&ir->layout, documents, ir_context_index(ir, buffer->rank),
                                         p);
     if (!group_find_member(&ir->mesh, &ir->group[group], buffer->rank, &instance, &index))
@@ -382,8 +387,8 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
                                struct diag *diag)
 {
     const struct ir *ir = b->ir;
-    struct mesh_place place = mesh_place_of(ir, buffer->rank);
-    uint32_t size, d = index_along(ir, &place, ir_axis_mask_of_name(ir, "dp"), &size);
+    struct mesh_axis_coordinates place = mesh_coordinates_of_rank(ir, buffer->rank);
+    uint32_t size, d = mesh_index_along_axes(ir, &place, ir_axis_mask_of_name(ir, "dp"), &size);
     int64_t of_one = bound_token_count(ir, buffer->binding);
     int64_t sequences = (int64_t)buffer->element_count / of_one;
     if (buffer->dtype != DTYPE_I32)
@@ -425,7 +430,7 @@ static bool holds_tokens(enum binding_kind kind)
 enum status bindings_fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct bindings *b = user;
-    if (stored_tensors_are_in(buffer))
+    if (stored_tensors_supply_buffer(buffer))
         stored_tensors_fill(b->stored, buffer);
     else if (holds_tensors(buffer->binding->kind))
         return fill_tensors(b, buffer);
@@ -493,11 +498,11 @@ enum status bindings_collect_buffer(void *user, const struct exec_buffer *buffer
 {
     struct bindings *b = user;
     (void)diag;
-    if (b->next_step != buffer->step + 1) {
+    if (b->step_collected_next != buffer->step + 1) {
         zero_collected_tensors(b);
-        b->next_step = buffer->step + 1;
+        b->step_collected_next = buffer->step + 1;
     }
-    if (stored_tensors_are_in(buffer))
+    if (stored_tensors_supply_buffer(buffer))
         return STATUS_OK; /* no op writes codes and scales */
     if (holds_tensors(buffer->binding->kind)) {
         collect_tensors(b, buffer);
@@ -513,12 +518,13 @@ enum status bindings_check(const struct bindings *b, const char *name, struct di
 {
     const struct ir *ir = b->ir;
     const struct loc at = {name, 0, 0};
-    struct mesh_place origin = mesh_place_of(ir, 0);
+    struct mesh_axis_coordinates origin = mesh_coordinates_of_rank(ir, 0);
     for (uint32_t t = 0; t < ir->tensor_count; t++)
         for (int d = 0; d < 2; d++) {
             uint32_t parts;
             int64_t size = d == 0 ? ir->tensor[t].rows : ir->tensor[t].cols;
-            index_along(ir, &origin, ir->tensor[t].slice_axes[d], &parts);
+            mesh_index_along_axes(ir, &origin, ir->tensor[t].axes_that_cut_rows_and_columns[d],
+                                  &parts);
             if (d == 1 && size % parts != 0)
                 return diag_error(diag, at, STATUS_BAD_INPUT,
                                   "dimension %d of tensor %s, %" PRId64 ", is cut over %" PRIu32

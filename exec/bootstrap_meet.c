@@ -21,7 +21,7 @@
 
 /* BACKLOG: connections that may wait until rank 0 accepts them. WORDS: bytes of a reason for a refusal. */
 enum { BACKLOG = 4096, WORDS = 400 };
-#define ADVICE "LONGHAUL_PORT chooses another port, the same for all processes"
+#define OTHER_PORT_ADVICE "LONGHAUL_PORT chooses another port, the same for all processes"
 
 static const char magic[8] = "longhaul";
 
@@ -68,7 +68,8 @@ static void send_reply(int fd, bool refused, const char *words)
 
 /* Writes to `words` why a process that has connected must be refused: how it differs from rank 0, or that its rank is
  * impossible or already connected; "" if it is accepted. */
-static void compare_greeting(const struct bootstrap *b, const struct greeting *g, char words[WORDS])
+static void describe_greeting_mismatch(const struct bootstrap *b, const struct greeting *g,
+                                       char words[WORDS])
 {
     const char *version = LONGHAUL_VERSION;
     words[0] = '\0';
@@ -94,7 +95,7 @@ static void compare_greeting(const struct bootstrap *b, const struct greeting *g
     else if (b->sockets[g->connection][g->rank] >= 0)
         snprintf(words, WORDS,
                  "rank %" PRIu32 " has connected twice: another run may use port %" PRIu16
-                 "; " ADVICE,
+                 "; " OTHER_PORT_ADVICE,
                  g->rank, b->place.rank0_port);
 }
 
@@ -106,13 +107,13 @@ static enum status accept_greeting(struct bootstrap *b, int fd, uint64_t *host, 
 {
     struct greeting greeting;
     set_socket_options(fd);
-    bootstrap_set_timeout(fd, BOOTSTRAP_GREETING_S);
+    bootstrap_set_timeout(fd, BOOTSTRAP_GREETING_TIMEOUT_S);
     if (recv(fd, &greeting, sizeof greeting, MSG_WAITALL) != (ssize_t)sizeof greeting ||
         memcmp(greeting.magic, magic, sizeof magic) != 0) {
         close(fd);
         return STATUS_OK;
     }
-    compare_greeting(b, &greeting, words);
+    describe_greeting_mismatch(b, &greeting, words);
     send_reply(fd, words[0] != '\0', words);
     if (words[0] != '\0') {
         close(fd);
@@ -173,10 +174,11 @@ static enum status report_failed_call(const struct bootstrap *b, const char *cal
                                       struct diag *diag)
 {
     if (errno == EADDRINUSE)
-        return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM,
-                          "rank 0 of %" PRIu32 " cannot listen on port %" PRIu16
-                          ": another program has it, or another run on this machine; " ADVICE,
-                          b->place.process_count, b->place.rank0_port);
+        return diag_error(
+            diag, (struct loc){.name = call}, STATUS_SYSTEM,
+            "rank 0 of %" PRIu32 " cannot listen on port %" PRIu16
+            ": another program has it, or another run on this machine; " OTHER_PORT_ADVICE,
+            b->place.process_count, b->place.rank0_port);
     return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM,
                       "rank %" PRIu32 " of %" PRIu32 " cannot use the address %s:%" PRIu16 ": %s",
                       b->place.rank, b->place.process_count, b->place.rank0_host,
@@ -266,7 +268,7 @@ static enum status read_answer(struct bootstrap *b, int fd, bool known, double w
     return diag_error(diag, at, STATUS_SYSTEM,
                       "rank %" PRIu32
                       " does not find rank 0: another program listens on %s:%" PRIu16
-                      " and does not answer as longhaul would; " ADVICE,
+                      " and does not answer as longhaul would; " OTHER_PORT_ADVICE,
                       b->place.rank, b->place.rank0_host, b->place.rank0_port);
 }
 
@@ -299,7 +301,7 @@ static enum status send_greeting(struct bootstrap *b, const struct addrinfo *to,
     b->sockets[channel][0] = fd;
     (void)!send(fd, &greeting, sizeof greeting, MSG_NOSIGNAL);
     /* the limit is long, since other programs that connect and send nothing may delay rank 0 */
-    return read_answer(b, fd, false, 2 * BOOTSTRAP_GREETING_S, diag);
+    return read_answer(b, fd, false, 2 * BOOTSTRAP_GREETING_TIMEOUT_S, diag);
 }
 
 static enum status connect_to_rank0(struct bootstrap *b, struct diag *diag)
@@ -318,7 +320,7 @@ static enum status connect_to_rank0(struct bootstrap *b, struct diag *diag)
         status = send_greeting(b, found, (enum connection_kind)c, diag);
     freeaddrinfo(found);
     return status == STATUS_OK ? read_answer(b, b->sockets[MESSAGES][0], true,
-                                             b->timeout_s + 2 * BOOTSTRAP_GREETING_S, diag)
+                                             b->timeout_s + 2 * BOOTSTRAP_GREETING_TIMEOUT_S, diag)
                                : status;
 }
 

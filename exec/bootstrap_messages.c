@@ -29,18 +29,18 @@ static bool may_wait_longer(struct bootstrap *b, double since_s)
     return !silent && bootstrap_now_s() < (moved_s > since_s ? moved_s : since_s) + b->timeout_s;
 }
 
-void bootstrap_leave(struct bootstrap *b)
+void bootstrap_announce_end(struct bootstrap *b)
 {
     atomic_store(&b->is_leaving, true);
 }
 
 /* Returns 1 + the rank of a process that has sent no heartbeat for longer than the limit; 0 if there is none. Sets
- * *silent_s to the limit in seconds. The silent process need not be the one for whose message the caller waits. */
-static uint32_t silent_rank_plus_1(struct bootstrap *b, double *silent_s)
+ * *silence_until_failure_s to the limit in seconds. The silent process need not be the one for whose message the caller waits. */
+static uint32_t silent_rank_plus_1(struct bootstrap *b, double *silence_until_failure_s)
 {
     pthread_mutex_lock(&b->lock);
     uint32_t rank = b->total_progress.silent_rank_plus_1;
-    *silent_s = b->limits.silent_s;
+    *silence_until_failure_s = b->limits.silence_until_failure_s;
     pthread_mutex_unlock(&b->lock);
     return rank;
 }
@@ -48,14 +48,14 @@ static uint32_t silent_rank_plus_1(struct bootstrap *b, double *silent_s)
 static enum status report_lost_peer(struct bootstrap *b, uint32_t peer, const char *call,
                                     struct diag *diag)
 {
-    double silent_s;
-    const uint32_t silent = silent_rank_plus_1(b, &silent_s);
+    double silence_until_failure_s;
+    const uint32_t silent = silent_rank_plus_1(b, &silence_until_failure_s);
     b->is_broken = true;
     if (errno != 0 && silent > 0)
         return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM,
                           "rank %" PRIu32 " has not heard of rank %" PRIu32
                           " for %g s: it, or its machine, is stopped or cut off",
-                          b->place.rank, silent - 1, silent_s);
+                          b->place.rank, silent - 1, silence_until_failure_s);
     const char *why = errno == 0                                  ? "it has ended"
                       : (errno == EAGAIN || errno == EWOULDBLOCK) ? "it does not answer"
                                                                   : strerror(errno);
@@ -159,7 +159,7 @@ struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t r
     struct bootstrap *b = heap_zalloc(1, sizeof *b);
     b->place = *place;
     b->request_digest = request;
-    b->limits = (struct silence_limits){.idle_after_s = 10, .silent_s = 60};
+    b->limits = (struct silence_limits){.silence_until_idle_s = 10, .silence_until_failure_s = 60};
     b->timeout_s = timeout_s;
     b->machine_id = machine_id();
     b->local_process_count = 1;
@@ -281,8 +281,8 @@ static void close_world(void)
     met = NULL;
 }
 
-enum status bootstrap_connect_world(struct bootstrap **world, uint64_t request, uint32_t ranks,
-                                    double connect_s, struct diag *diag)
+enum status bootstrap_connect_once(struct bootstrap **world, uint64_t request, uint32_t ranks,
+                                   double connect_s, struct diag *diag)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const double usual_s = 120, message_s = 600; /* a process may build plans for minutes */

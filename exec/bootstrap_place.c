@@ -81,7 +81,7 @@ static bool is_slurm(const struct launch_variables *launcher)
 
 /* Returns the number of tasks of node number `node`, from 0, in Slurm's list: in "8(x2),4", node 2 has 4. A plain
  * number is a list of one node. Returns 0 if the list has no such node or cannot be read. */
-static uint32_t find_tasks_of_node(const char *list, unsigned long node)
+static uint32_t find_task_count_of_node(const char *list, unsigned long node)
 {
     while (*list != '\0') {
         char *end;
@@ -105,8 +105,9 @@ static void read_local_process_count(struct bootstrap_place *place,
 {
     const char *list = launcher != NULL ? getenv(launcher->local_process_count) : NULL;
     const char *node = is_slurm(launcher) ? getenv("SLURM_NODEID") : NULL;
-    uint32_t tasks =
-        list != NULL ? find_tasks_of_node(list, node != NULL ? strtoul(node, NULL, 10) : 0) : 0;
+    uint32_t tasks = list != NULL
+                         ? find_task_count_of_node(list, node != NULL ? strtoul(node, NULL, 10) : 0)
+                         : 0;
     bool is_one_machine =
         place->process_count == 1 || (getenv("MASTER_ADDR") == NULL && !is_slurm(launcher));
     if (tasks > 0)

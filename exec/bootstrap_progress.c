@@ -64,9 +64,9 @@ static void exchange_heartbeats(struct bootstrap *b, struct partial_heartbeat *h
             last[r].failed_rank_plus_1 = r + 1; /* a process that has ended in a step has failed */
         }
         const double silence_s = bootstrap_now_s() - half[r].last_received_s;
-        if (silence_s > limits.idle_after_s)
+        if (silence_s > limits.silence_until_idle_s)
             last[r].busy_processes = 0;
-        if (silence_s > limits.silent_s)
+        if (silence_s > limits.silence_until_failure_s)
             last[r].silent_rank_plus_1 = r + 1;
     }
     if (b->place.rank != 0)

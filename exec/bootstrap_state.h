@@ -9,7 +9,7 @@
 
 /* The most seconds that rank 0 waits for the greeting on a new connection. A process waits twice as long for the first
  * answer. */
-#define BOOTSTRAP_GREETING_S 5.0
+#define BOOTSTRAP_GREETING_TIMEOUT_S 5.0
 
 /* The connections that every process makes to rank 0: for messages and for heartbeats. CHANNELS is their number. */
 enum connection_kind { MESSAGES, PROGRESS, CHANNELS };
@@ -25,8 +25,8 @@ struct heartbeat {
 /* The limits after which a process that sends no heartbeats, because it is stopped or its machine is gone, is treated
  * as idle or as lost. */
 struct silence_limits {
-    double idle_after_s; /* after this time no op counts as running there */
-    double silent_s;     /* after this time no process waits for its messages */
+    double silence_until_idle_s;    /* after this time no op counts as running there */
+    double silence_until_failure_s; /* after this time no process waits for its messages */
 };
 
 struct bootstrap {
@@ -37,7 +37,7 @@ struct bootstrap {
     /* sockets[channel]: on rank 0 (process_count) sockets, one for each rank; on other ranks one socket, to rank 0 */
     int *sockets[CHANNELS];
     bool is_broken;         /* a call has lost a connection: every later call fails */
-    atomic_bool is_leaving; /* bootstrap_leave() was called */
+    atomic_bool is_leaving; /* bootstrap_announce_end() was called */
 
     pthread_t progress_thread; /* exchanges heartbeats */
     bool has_progress_thread;

@@ -153,8 +153,8 @@ struct measured_steps {
 
 /* Runs a step that begins on all processes together. *seconds receives the time of the slowest process, or a negative
  * number if the step has failed in this one. If it has failed only in another process, the status is STATUS_NO. */
-static enum status run_step_together(struct exec_run *run, struct executor *executor,
-                                     double *seconds, struct diag *diag)
+static enum status run_step_on_all_processes(struct exec_run *run, struct executor *executor,
+                                             double *seconds, struct diag *diag)
 {
     uint32_t size = bootstrap_process_count(run->world);
     double *all = heap_zalloc(size, sizeof *all), here = 0;
@@ -163,7 +163,7 @@ static enum status run_step_together(struct exec_run *run, struct executor *exec
         struct diag unread = {0};
         here = executor_run_step(executor);
         if (here < 0) /* the run has its message, and another process may be stopped */
-            bootstrap_leave(run->world);
+            bootstrap_announce_end(run->world);
         status =
             bootstrap_all_gather(run->world, &here, all, sizeof *all, here < 0 ? &unread : diag);
         diag_release(&unread);
@@ -276,7 +276,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
             return status;
         double seconds = 0;
         if (run->world != NULL)
-            status = run_step_together(run, executor, &seconds, diag);
+            status = run_step_on_all_processes(run, executor, &seconds, diag);
         else
             seconds = executor_run_step(executor);
         if (status != STATUS_OK)
@@ -447,13 +447,13 @@ static uint64_t request_digest(const struct exec_run *run)
 /* Finds the ranks of this process, and how many threads each of them may use. If a launcher has started several
  * processes, and the backend supports this, the processes are connected and each has one rank; else this process has
  * all ranks. */
-static enum status find_own_ranks(struct exec_run *run, struct diag *diag)
+static enum status find_ranks_of_process(struct exec_run *run, struct diag *diag)
 {
     run->rank_count = run->assignment.ranks;
     enum status status =
         run->backend->supports_processes
-            ? bootstrap_connect_world(&run->world, request_digest(run), run->assignment.ranks,
-                                      run->options->step_limit_s, diag)
+            ? bootstrap_connect_once(&run->world, request_digest(run), run->assignment.ranks,
+                                     run->options->step_limit_s, diag)
             : STATUS_OK;
     run->threads_per_rank = parallel_threads_per_rank(run->rank_count, 1);
     if (status != STATUS_OK || run->world == NULL)
@@ -516,7 +516,7 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
     if (status == STATUS_OK)
         status = assignment_init(&run.assignment, ir, name, diag);
     if (status == STATUS_OK)
-        status = find_own_ranks(&run, diag);
+        status = find_ranks_of_process(&run, diag);
     if (status == STATUS_OK)
         status = check_memory_of_machines(&run, diag);
     if (status != STATUS_OK)

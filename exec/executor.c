@@ -171,14 +171,14 @@ static struct timespec timespec_from_seconds(double seconds)
 }
 
 /* The watcher's state from one check for progress to the next. */
-struct executor_watcher {
+struct executor_stall_watcher {
     double begin_s, still_since_s, stall_limit_s, step_limit_s;
-    uint64_t last_ended_ops;
+    uint64_t ended_ops_at_last_check;
 };
 
 /* Called several times during a step. Fails the run if another process has failed, if for stall_limit_s no op has ended
  * and none has been running, or if the step exceeds step_limit_s. Ends it if the caller asks for this. */
-static void check_progress(struct exec_run *run, struct executor_watcher *watch)
+static void check_progress(struct exec_run *run, struct executor_stall_watcher *watch)
 {
     char why[640];
     if (run_is_ended_by_caller(run))
@@ -192,8 +192,8 @@ static void check_progress(struct exec_run *run, struct executor_watcher *watch)
     /* an op that waits for another process counts as running while that process makes progress */
     if (run->world != NULL)
         all = bootstrap_report_progress(run->world, progress, busy, false);
-    if (all.ended_ops != watch->last_ended_ops || busy || all.busy_processes > 0) {
-        watch->last_ended_ops = all.ended_ops;
+    if (all.ended_ops != watch->ended_ops_at_last_check || busy || all.busy_processes > 0) {
+        watch->ended_ops_at_last_check = all.ended_ops;
         watch->still_since_s = now;
     }
     if (all.failed_rank_plus_1 != 0) {
@@ -223,12 +223,12 @@ double executor_run_step(struct executor *executor)
     for (uint32_t rank = 0; rank < ranks; rank++)
         atomic_store(&run->host_op[rank], assignment_first_op(&run->assignment, rank));
 
-    struct executor_watcher watch = {.stall_limit_s = run->options->stall_limit_s > 0
-                                                          ? run->options->stall_limit_s
-                                                      : run->world != NULL ? STALL_TOGETHER_S
-                                                                           : STALL_S,
-                                     .step_limit_s = run->options->step_limit_s,
-                                     .last_ended_ops = atomic_load(&run->ended_ops)};
+    struct executor_stall_watcher watch = {.stall_limit_s = run->options->stall_limit_s > 0
+                                                                ? run->options->stall_limit_s
+                                                            : run->world != NULL ? STALL_TOGETHER_S
+                                                                                 : STALL_S,
+                                           .step_limit_s = run->options->step_limit_s,
+                                           .ended_ops_at_last_check = atomic_load(&run->ended_ops)};
     double check_every_s = watch.stall_limit_s / 8;
     if (watch.step_limit_s > 0 && watch.step_limit_s / 8 < check_every_s)
         check_every_s = watch.step_limit_s / 8;

@@ -353,25 +353,27 @@ static enum status fill_operand(void *user, const struct exec_buffer *buffer, st
         return STATUS_OK;
     }
     microbench_fill_indices(buffer->data, buffer->element_count,
-                            (uint64_t)bench_index_limit(&b->bench_case->work), buffer->buffer);
+                            (uint64_t)bench_index_operand_limit(&b->bench_case->work),
+                            buffer->buffer);
     return STATUS_OK;
 }
 
 /* ---- times of the measured op, from the trace ---- */
 
-struct timings {
+struct op_timings {
     double *seconds;
     size_t count, capacity;
 };
 
-static void add_timing(struct timings *timings, double seconds)
+static void add_timing(struct op_timings *op_timings, double seconds)
 {
-    if (timings->count == timings->capacity) {
-        timings->capacity = heap_next_capacity(timings->capacity, timings->count + 1);
-        timings->seconds =
-            heap_realloc(timings->seconds, timings->capacity, sizeof *timings->seconds);
+    if (op_timings->count == op_timings->capacity) {
+        op_timings->capacity = heap_next_capacity(op_timings->capacity, op_timings->count + 1);
+        op_timings->seconds =
+            heap_realloc(op_timings->seconds, op_timings->capacity, sizeof *op_timings->seconds);
     }
-    timings->seconds[timings->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock's step */
+    op_timings->seconds[op_timings->count++] =
+        seconds > 1e-9 ? seconds : 1e-9; /* the clock's step */
 }
 
 struct op_span { /* the time of one op over all ranks */
@@ -396,36 +398,37 @@ static struct op_span *find_op_spans(const struct bench *b, const struct trace *
 /* Adds the times of a round: for HOST_SYNC, the seconds from the end of each product to the end of the wait for it; for
  * role ISSUE, the mean host time per queued op, between the barriers just before and after these ops; for role START,
  * the seconds from the end of one queued op to the end of the next; for other roles, the time of each timed op. */
-static void add_timings(const struct bench *b, const struct trace *trace, struct timings *timings)
+static void add_timings(const struct bench *b, const struct trace *trace,
+                        struct op_timings *op_timings)
 {
     struct op_span *times = find_op_spans(b, trace);
     uint32_t first = b->first_timed_op_id.i, end = first + b->timed_ops;
     if (b->bench_case->work.kind == WORK_HOST_SYNC) {
         for (uint32_t op = first; op < end; op += 2)
-            add_timing(timings, times[op + 1].end_s - times[op].end_s);
+            add_timing(op_timings, times[op + 1].end_s - times[op].end_s);
     } else if (b->bench_case->point_role == POINT_ISSUE) {
-        add_timing(timings, (times[end].start_s - times[first - 1].end_s) / b->timed_ops);
+        add_timing(op_timings, (times[end].start_s - times[first - 1].end_s) / b->timed_ops);
     } else if (b->bench_case->point_role == POINT_START) {
         for (uint32_t op = first + 1; op < end; op++)
-            add_timing(timings, times[op].end_s - times[op - 1].end_s);
+            add_timing(op_timings, times[op].end_s - times[op - 1].end_s);
     } else {
         for (uint32_t i = 0; i < b->timed_ops; i++) {
             const struct op_span *t = &times[first + i * b->timed_op_distance];
-            add_timing(timings, t->end_s - t->start_s);
+            add_timing(op_timings, t->end_s - t->start_s);
         }
     }
     free(times);
 }
 
-/* Returns the quantile `share` (0.5: the median) of the sorted timings. */
-static double quantile(const struct timings *timings, double share)
+/* Returns the quantile `share` (0.5: the median) of the sorted op_timings. */
+static double quantile(const struct op_timings *op_timings, double share)
 {
-    return timings->seconds[(size_t)((double)(timings->count - 1) * share + 0.5)];
+    return op_timings->seconds[(size_t)((double)(op_timings->count - 1) * share + 0.5)];
 }
 
 /* Runs the schedule in rounds, until the median is stable, enough time is spent, or the most rounds have run; role
- * ISSUE always takes three times the most rounds. Sorts the timings of all rounds. */
-static enum status run_rounds(struct bench *b, struct timings *timings, struct diag *diag)
+ * ISSUE always takes three times the most rounds. Sorts the op_timings of all rounds. */
+static enum status run_rounds(struct bench *b, struct op_timings *op_timings, struct diag *diag)
 {
     const struct microbench_options *o = b->options;
     /* the implementation cuDNN is measured by cuDNN's own kernels only, except in fp32, which they do not compute */
@@ -455,13 +458,14 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
         struct exec_result result = {0};
         enum status status = exec_run(&b->ir, "bench", &options, &io, &result, diag);
         if (status == STATUS_OK)
-            add_timings(b, &result.trace, timings);
+            add_timings(b, &result.trace, op_timings);
         spent_s += result.median_s;
         exec_result_release(&result);
         if (status != STATUS_OK)
             return status;
-        qsort(timings->seconds, timings->count, sizeof *timings->seconds, ascending_double);
-        double median_s = quantile(timings, 0.5);
+        qsort(op_timings->seconds, op_timings->count, sizeof *op_timings->seconds,
+              ascending_double);
+        double median_s = quantile(op_timings, 0.5);
         bool stable = before_s > 0 && median_s < before_s * (1 + STABLE) &&
                       median_s > before_s * (1 - STABLE);
         if (!few && (stable || spent_s > enough_s))
@@ -535,7 +539,7 @@ enum status microbench_run(const struct microbench_case *wanted,
 {
     struct bench b = {
         .bench_case = wanted, .options = options, .work = wanted->work, .member_count = 1};
-    struct timings timings = {0};
+    struct op_timings op_timings = {0};
     enum status status = check_can_be_measured(wanted, diag);
     if (status == STATUS_OK &&
         !bench_list_operands(&wanted->work, (enum dtype)options->dtype, &b.operands))
@@ -556,7 +560,7 @@ enum status microbench_run(const struct microbench_case *wanted,
     b.read = heap_zalloc(b.operand_sets, sizeof *b.read);
     b.write = heap_zalloc(b.operand_sets, sizeof *b.write);
     build_schedule(&b);
-    status = run_rounds(&b, &timings, diag);
+    status = run_rounds(&b, &op_timings, diag);
     if (status == STATUS_OK) {
         *point = (struct point){
             .role = wanted->point_role,
@@ -564,23 +568,23 @@ enum status microbench_run(const struct microbench_case *wanted,
             .nodes = 1,
             .work = wanted->work.kind == WORK_HOST_SYNC ? wanted->work
                                                         : *ir_work(&b.ir, b.first_timed_op_id.i),
-            .median_s = quantile(&timings, 0.5),
-            .p10_s = quantile(&timings, 0.1),
-            .p90_s = quantile(&timings, 0.9),
-            .repeats = (int64_t)timings.count,
+            .median_s = quantile(&op_timings, 0.5),
+            .p10_s = quantile(&op_timings, 0.1),
+            .p90_s = quantile(&op_timings, 0.9),
+            .repeats = (int64_t)op_timings.count,
         };
         if (is_communication(&wanted->work))
             point->work.p[0] = b.member_count;
     }
-    free(timings.seconds);
+    free(op_timings.seconds);
     release_bench(&b);
     return status;
 }
 
 /* ---- the limit on the time of all cases ---- */
 
-double microbench_rough_s(const struct microbench_case *wanted,
-                          const struct microbench_options *options)
+double microbench_estimated_s(const struct microbench_case *wanted,
+                              const struct microbench_options *options)
 {
     const struct backend *backend = backend_find(options->backend ? options->backend : "cpu");
     const struct bench b = {.bench_case = wanted,

@@ -85,7 +85,7 @@ bool microbench_fits_budget(const struct microbench_budget *budget, double guess
 /* Adds a finished case to the budget: took_s seconds in all, where guess_s was the rough time of its ops. */
 void microbench_spend_budget(struct microbench_budget *budget, double guess_s, double took_s);
 /* Returns a rough estimate of the seconds that the ops of a case take. */
-double microbench_rough_s(const struct microbench_case *wanted,
-                          const struct microbench_options *options);
+double microbench_estimated_s(const struct microbench_case *wanted,
+                              const struct microbench_options *options);
 
 #endif

@@ -57,7 +57,7 @@ static void add_attention_cases(struct microbench_list *list, bool quick)
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         for (int backward = 0; backward < 2; backward++)
             if (!quick || sizes[i].quick)
-                microbench_add_case_of_impl(
+                microbench_list_add_attention_case(
                     list, POINT_WORK, ATTENTION_CUDNN,
                     (struct work){.kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
                                   .attention = {sizes[i].q, sizes[i].kv, sizes[i].heads,
@@ -78,11 +78,11 @@ static void add_interference_cases(struct microbench_list *list)
     static const enum point_role roles[] = {POINT_WORK, POINT_BESIDE, POINT_SM_HOG};
     for (size_t w = 0; w < ARRAY_LEN(works); w++)
         for (size_t r = 0; r < ARRAY_LEN(roles); r++)
-            microbench_add_case_of_impl(list, roles[r],
-                                        works[w]->kind == WORK_ATTENTION
-                                            ? ATTENTION_CUDNN
-                                            : (enum attention_impl)POINT_NO_IMPL,
-                                        *works[w]);
+            microbench_list_add_attention_case(list, roles[r],
+                                               works[w]->kind == WORK_ATTENTION
+                                                   ? ATTENTION_CUDNN
+                                                   : (enum attention_impl)POINT_NO_IMPL,
+                                               *works[w]);
 }
 
 /* Adds the point of the role SUSTAINED, from which calibration fits the power of the device; no other point can replace
@@ -126,7 +126,8 @@ static void add_all_cases(struct microbench_list *list, bool quick)
 size_t microbench_list_gpu_cases(const struct microbench_case **cases, struct arena *arena,
                                  bool quick, uint32_t ranks, const bool *kinds)
 {
-    struct microbench_list list = {.arena = arena, .wanted_kinds = kinds, .message_ranks = ranks};
+    struct microbench_list list = {
+        .arena = arena, .is_wanted_by_kind = kinds, .message_ranks = ranks};
     add_all_cases(&list, true);
     if (!quick)
         add_sustained_case(&list);

@@ -9,10 +9,10 @@ static bool is_same_case(const struct microbench_case *row, enum point_role role
            row->work.reads == work->reads && memcmp(row->work.p, work->p, sizeof work->p) == 0;
 }
 
-void microbench_add_case_of_impl(struct microbench_list *list, enum point_role role,
-                                 enum attention_impl impl, struct work work)
+void microbench_list_add_attention_case(struct microbench_list *list, enum point_role role,
+                                        enum attention_impl impl, struct work work)
 {
-    if (list->wanted_kinds && !list->wanted_kinds[work.kind])
+    if (list->is_wanted_by_kind && !list->is_wanted_by_kind[work.kind])
         return;
     for (size_t i = 0; i < list->count; i++)
         if (is_same_case(&list->cases[i], role, impl, &work))
@@ -30,5 +30,5 @@ void microbench_add_case_of_impl(struct microbench_list *list, enum point_role r
 
 void microbench_add_case(struct microbench_list *list, enum point_role role, struct work work)
 {
-    microbench_add_case_of_impl(list, role, (enum attention_impl)POINT_NO_IMPL, work);
+    microbench_list_add_attention_case(list, role, (enum attention_impl)POINT_NO_IMPL, work);
 }

@@ -10,12 +10,12 @@ struct microbench_list {
     struct arena *arena;
     struct microbench_case *cases;
     size_t count, capacity;
-    const bool *wanted_kinds; /* [WORK_KIND_COUNT] kinds of which cases are added; NULL: all */
-    uint32_t message_ranks;   /* number of ranks that exchange messages */
+    const bool *is_wanted_by_kind; /* [WORK_KIND_COUNT] kinds of which cases are added; NULL: all */
+    uint32_t message_ranks;        /* number of ranks that exchange messages */
 };
 
-void microbench_add_case_of_impl(struct microbench_list *list, enum point_role role,
-                                 enum attention_impl impl, struct work work);
+void microbench_list_add_attention_case(struct microbench_list *list, enum point_role role,
+                                        enum attention_impl impl, struct work work);
 void microbench_add_case(struct microbench_list *list, enum point_role role, struct work work);
 
 /* The row sizes of memory-bound work. */

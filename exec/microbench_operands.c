@@ -21,7 +21,7 @@ static bool list_operands_of_side(const struct work *work, enum work_side side, 
     uint32_t count = work_operands(work, side, members, all);
     for (*operands = 0; *operands < count && (most == 0 || *operands < most); ++*operands) {
         const struct work_operand *o = &all[*operands];
-        if (o->absent_in_bench)
+        if (o->is_absent_in_microbench)
             break;
         uint64_t elements = o->count_is_bytes ? o->count / dtype_bytes(dtype) : o->count;
         if (elements == 0 || elements > (uint64_t)IR_ELEMENTS_MAX ||
@@ -41,7 +41,7 @@ bool bench_list_operands(const struct work *work, enum dtype dtype, struct bench
                                  &operands->write_count);
 }
 
-int64_t bench_index_limit(const struct work *work)
+int64_t bench_index_operand_limit(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_EMBEDDING:

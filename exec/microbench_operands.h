@@ -22,6 +22,6 @@ bool bench_list_operands(const struct work *work, enum dtype dtype,
                          struct bench_operands *operands);
 
 /* Returns the number below which the indices in an operand of dtype i32 (tokens, labels, positions) are valid. */
-int64_t bench_index_limit(const struct work *work);
+int64_t bench_index_operand_limit(const struct work *work);
 
 #endif

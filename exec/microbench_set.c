@@ -51,7 +51,7 @@ static void add_attention_cases(struct microbench_list *set, bool quick)
         for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
             for (int backward = 0; backward < 2; backward++)
                 if (!quick || sizes[i].quick)
-                    microbench_add_case_of_impl(
+                    microbench_list_add_attention_case(
                         set, POINT_WORK, ATTENTION_CPU,
                         (struct work){.kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
                                       .attention = {sizes[i].q, sizes[i].kv, sizes[i].heads,
@@ -113,8 +113,8 @@ void microbench_add_memory_bound_cases(struct microbench_list *set, int64_t coun
         if (!host || works[i].kind == WORK_ADAMW)
             microbench_add_case(set, host ? POINT_HOST : POINT_WORK, works[i]);
     if (!host)
-        microbench_add_case_of_impl(set, POINT_WORK, impl,
-                                    (struct work){.kind = WORK_MERGE, .merge = {rows, HEADS, DIM}});
+        microbench_list_add_attention_case(
+            set, POINT_WORK, impl, (struct work){.kind = WORK_MERGE, .merge = {rows, HEADS, DIM}});
 }
 
 void microbench_add_copy_cases(struct microbench_list *set, int64_t bytes)
@@ -171,7 +171,8 @@ static void add_all_cases(struct microbench_list *set, bool quick)
 size_t microbench_list_cases(const struct microbench_case **cases, struct arena *arena, bool quick,
                              uint32_t ranks, const bool *kinds)
 {
-    struct microbench_list set = {.arena = arena, .wanted_kinds = kinds, .message_ranks = ranks};
+    struct microbench_list set = {
+        .arena = arena, .is_wanted_by_kind = kinds, .message_ranks = ranks};
     add_all_cases(&set, true);
     if (!quick)
         add_all_cases(&set, false);

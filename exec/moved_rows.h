@@ -15,7 +15,7 @@
  *   SENT      row of the message that the rank sends or gets back  own row
  *   RECEIVED  row of the message that it receives or returns       packed row
  *   HELD      packed row                                           own row */
-enum moved_list { MOVED_SENT, MOVED_RECEIVED, MOVED_HELD, MOVED_LIST_COUNT };
+enum moved_rows_list_kind { MOVED_SENT, MOVED_RECEIVED, MOVED_HELD, MOVED_LIST_COUNT };
 
 struct moved_rows {
     int64_t count;
@@ -24,8 +24,8 @@ struct moved_rows {
 };
 
 /* Returns a list of a rank. rows NULL: the work is measured without a schedule, and its list has `room` pairs (i, i). */
-static inline struct moved_rows moved_rows_list(const struct assignment_rows *rows,
-                                                enum moved_list which, int64_t room)
+static inline struct moved_rows moved_rows_list(const struct assignment_needed_rows *rows,
+                                                enum moved_rows_list_kind which, int64_t room)
 {
     if (rows == NULL)
         return (struct moved_rows){.count = room};
@@ -37,7 +37,7 @@ static inline struct moved_rows moved_rows_list(const struct assignment_rows *ro
 
 /* Returns the list by which work takes, adds or merges rows. A TAKE_GATHER moves two lists: its caller moves
  * MOVED_RECEIVED first, and then MOVED_HELD, which is returned here. */
-static inline enum moved_list moved_list_of_work(const struct work *work)
+static inline enum moved_rows_list_kind moved_list_of_work(const struct work *work)
 {
     if (work->kind == WORK_TAKE_ROWS)
         return work->take_rows.take == TAKE_SEND     ? MOVED_SENT

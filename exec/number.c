@@ -73,7 +73,7 @@ static struct narrow_float narrow_float_of(enum dtype dtype)
                                : (struct narrow_float){2, 15, 57344};
 }
 
-static float from_narrow(struct narrow_float type, uint8_t code)
+static float decode_narrow_float(struct narrow_float type, uint8_t code)
 {
     const int bits = code & 0x7f, exponent = bits >> type.mantissa_bits;
     const int mantissa = bits & ((1 << type.mantissa_bits) - 1);
@@ -85,7 +85,7 @@ static float from_narrow(struct narrow_float type, uint8_t code)
     return code & 0x80 ? -value : value;
 }
 
-static uint8_t to_narrow(struct narrow_float type, float value)
+static uint8_t encode_narrow_float(struct narrow_float type, float value)
 {
     const uint8_t sign = float_bits(value) >> 31 ? 0x80 : 0;
     float size = fabsf(value);
@@ -149,7 +149,7 @@ void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count)
     case DTYPE_E4M3:
     case DTYPE_E5M2:
         for (size_t i = 0; i < count; i++)
-            to[i] = from_narrow(narrow_float_of(dtype), ((const uint8_t *)from)[i]);
+            to[i] = decode_narrow_float(narrow_float_of(dtype), ((const uint8_t *)from)[i]);
         return;
     case DTYPE_E8M0:
         for (size_t i = 0; i < count; i++)
@@ -184,7 +184,7 @@ void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count
     case DTYPE_E4M3:
     case DTYPE_E5M2:
         for (size_t i = 0; i < count; i++)
-            ((uint8_t *)to)[i] = to_narrow(narrow_float_of(dtype), from[i]);
+            ((uint8_t *)to)[i] = encode_narrow_float(narrow_float_of(dtype), from[i]);
         return;
     case DTYPE_E8M0: /* rounded up, so that what is divided by it does not grow */
         for (size_t i = 0; i < count; i++) {

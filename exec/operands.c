@@ -88,7 +88,7 @@ static bool count_is_allowed(const struct operand_side *side)
     for (uint32_t k = 0; k < side->most_count; k++) {
         const struct work_operand *want = &side->expected[k];
         uint64_t most = want->count_is_bytes ? INT64_MAX : IR_ELEMENTS_MAX;
-        if (!want->count_may_differ && (want->count == 0 || want->count > most))
+        if (!want->is_only_usual_count && (want->count == 0 || want->count > most))
             return false;
     }
     return true;
@@ -105,14 +105,14 @@ static void fill_expected_operands(struct operand_side *side, enum work_side whi
 
 static bool dtype_is_allowed(const struct work_operand *want, enum dtype dtype)
 {
-    if (want->type == WORK_TYPE_MOVED || want->dtype == DTYPE_U8)
+    if (want->type == WORK_TYPE_OP_DTYPE || want->dtype == DTYPE_U8)
         return true;
-    if (want->type == WORK_TYPE_FIXED && want->dtype == DTYPE_I32)
+    if (want->type == WORK_TYPE_GIVEN_DTYPE && want->dtype == DTYPE_I32)
         return dtype == DTYPE_I32;
     if (want->type == WORK_TYPE_NARROW)
         return want->dtype == DTYPE_E2M1X2 ? dtype == DTYPE_E2M1X2
                                            : dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2;
-    if (want->type == WORK_TYPE_FIXED && !dtype_is_compute_type((enum dtype)want->dtype))
+    if (want->type == WORK_TYPE_GIVEN_DTYPE && !dtype_is_compute_type((enum dtype)want->dtype))
         return dtype == want->dtype;
     /* any compute type is accepted, since a schedule whose numbers are checked has f64 everywhere */
     return dtype_is_compute_type(dtype);
@@ -129,7 +129,7 @@ static enum status check_operands_of_side(const struct ir *ir, uint32_t op,
             work_operand_at(side->expected, side->most_count, k, dtype);
         uint64_t have = want->count_is_bytes ? view.count * dtype_bytes(dtype) : view.count;
         char buffer[64];
-        if ((want->count_may_differ || have == want->count) && dtype_is_allowed(want, dtype))
+        if ((want->is_only_usual_count || have == want->count) && dtype_is_allowed(want, dtype))
             continue;
         ir_buffer_name(ir, view.buffer, buffer, sizeof buffer);
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
@@ -156,7 +156,7 @@ static enum status check_moved_dtypes(const struct ir *ir, uint32_t op,
     for (uint32_t k = 0; k < sides[0].view_count + sides[1].view_count; k++) {
         const struct operand_side *side = &sides[k < sides[0].view_count ? 0 : 1];
         uint32_t i = k < sides[0].view_count ? k : k - sides[0].view_count;
-        if (side->expected[i].type != WORK_TYPE_MOVED && !side->expected[i].count_is_bytes)
+        if (side->expected[i].type != WORK_TYPE_OP_DTYPE && !side->expected[i].count_is_bytes)
             continue;
         if (first == NULL)
             first = &side->views[i];

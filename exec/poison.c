@@ -15,7 +15,8 @@ struct poison {
     uint32_t **owner_of_granule;
 };
 
-static uint32_t *owners_of_memory(const struct poison *poison, uint32_t rank, enum memory memory)
+static uint32_t *last_writers_of_memory(const struct poison *poison, uint32_t rank,
+                                        enum memory memory)
 {
     return poison->owner_of_granule[(size_t)rank * MEMORY_COUNT + memory];
 }
@@ -58,7 +59,7 @@ static void set_owner_of_range(const struct exec_run *run, uint32_t rank, uint32
                                uint64_t begin_byte, uint64_t bytes)
 {
     const struct buffer_table *table = &run->ir->buffer;
-    uint32_t *owner = owners_of_memory(run->poison, rank, table->memory[buffer]);
+    uint32_t *owner = last_writers_of_memory(run->poison, rank, table->memory[buffer]);
     uint64_t first = (table->offset[buffer] + begin_byte) / GRANULE;
     for (uint64_t i = 0; i < granule_count(bytes); i++)
         owner[first + i] = buffer + 1;
@@ -69,14 +70,14 @@ void poison_begin_step(struct exec_run *run)
     const struct ir *ir = run->ir;
     for (uint32_t rank = 0; rank < run->assignment.ranks; rank++) {
         for (int m = 0; m < MEMORY_COUNT; m++)
-            memset(owners_of_memory(run->poison, rank, m), 0,
+            memset(last_writers_of_memory(run->poison, rank, m), 0,
                    granule_count(ir->planned_bytes[m]) * sizeof(uint32_t));
         for (uint32_t b = 0; b < ir->buffer.count; b++)
             if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.offset[b] != UINT64_MAX &&
                 (ir->buffer.role[b] == assignment_role_of(&run->assignment, rank)))
                 set_owner_of_range(run, rank, b, 0, ir_buffer_bytes(ir, (buffer_id){b}));
         for (int m = 0; m < MEMORY_COUNT; m++) {
-            const uint32_t *owner = owners_of_memory(run->poison, rank, m);
+            const uint32_t *owner = last_writers_of_memory(run->poison, rank, m);
             char *base = run->backend->memory(run, rank, m);
             for (uint64_t i = 0; i < ir->planned_bytes[m] / GRANULE; i++)
                 if (owner[i] == 0)
@@ -95,7 +96,7 @@ static bool check_read(struct exec_run *run, const struct call *call, struct vie
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t buffer = view.buffer.i;
     uint64_t size = dtype_bytes(table->dtype[buffer]);
-    const uint32_t *owner = owners_of_memory(run->poison, call->rank, table->memory[buffer]);
+    const uint32_t *owner = last_writers_of_memory(run->poison, call->rank, table->memory[buffer]);
     uint64_t first = (table->offset[buffer] + view.begin * size) / GRANULE;
     uint64_t count = granule_count(view.count * size), other_owners = 0;
     /* compiled to vector code, unlike a loop that ends early */

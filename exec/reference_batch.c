@@ -78,7 +78,7 @@ static int32_t expert_of_slot(const struct transformer *t, const struct routing 
     int64_t *count = heap_alloc(2 * (size_t)routed->expert_count, sizeof *count);
     int64_t *first = count + routed->expert_count;
     uint32_t expert = 0;
-    routing_deal_copies(routed, routed->list_of_layer[layer], rows, count, first);
+    routing_deal_copies(routed, routed->share_list_by_layer[layer], rows, count, first);
     while (slot < first[expert] || slot - first[expert] >= count[expert])
         expert++;
     const bool kept =

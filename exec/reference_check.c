@@ -75,7 +75,7 @@ static double largest_difference(const double *got, const double *want, size_t c
 }
 
 /* Returns the Euclidean norm of all gradients that were collected from the schedule. */
-static double norm_of_collected(const struct training *t)
+static double norm_of_collected_gradients(const struct training *t)
 {
     double squares = 0;
     for (uint32_t i = 0; i < t->ir->tensor_count; i++) {
@@ -105,7 +105,7 @@ static double relative_error(double got, double want)
 double reference_check_row_difference(const struct reference_check_row *row,
                                       enum reference_check_part part)
 {
-    return fmax(row->error[REFERENCE_CHECK_UNLIMITED][part].difference,
+    return fmax(row->error[REFERENCE_CHECK_NOT_CLIPPED][part].difference,
                 row->error[REFERENCE_CHECK_CLIPPED][part].difference);
 }
 
@@ -167,8 +167,8 @@ static void compare_step(struct reference_check *a, const struct training *t,
 {
     a->loss[step] = t->losses[0];
     a->loss_error[step].difference = relative_error(t->losses[0], a->reference_loss);
-    if (step == REFERENCE_CHECK_UNLIMITED) {
-        a->gradient_norm = norm_of_collected(t);
+    if (step == REFERENCE_CHECK_NOT_CLIPPED) {
+        a->gradient_norm = norm_of_collected_gradients(t);
         a->reference_gradient_norm = reference_gradient_norm(t->reference);
         a->norm_error.difference = relative_error(a->gradient_norm, a->reference_gradient_norm);
     }
@@ -199,7 +199,7 @@ static void visit_errors(const struct reference_check *a, enum reference_check_s
                          error_visit *visit, void *user)
 {
     visit(user, a->loss_error[step], a->rule.loss_tolerance);
-    if (step == REFERENCE_CHECK_UNLIMITED)
+    if (step == REFERENCE_CHECK_NOT_CLIPPED)
         visit(user, a->norm_error, a->rule.norm_tolerance);
     for (uint32_t i = 0; i < a->row_count; i++)
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
@@ -254,7 +254,7 @@ static enum status measure_rounding(struct reference_check *a, struct training *
         struct reference_check_error *error = &a->loss_error[step];
         error->rounding_shift =
             fmax(error->rounding_shift, relative_error(loss, a->reference_loss));
-        if (step == REFERENCE_CHECK_UNLIMITED)
+        if (step == REFERENCE_CHECK_NOT_CLIPPED)
             a->norm_error.rounding_shift =
                 fmax(a->norm_error.rounding_shift,
                      gradient_distance(moved, t->reference) / a->reference_gradient_norm);
@@ -358,7 +358,8 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
         status = training_run_reference(&training, &run.adamw, 1, &a->reference_loss, diag);
     if (status == STATUS_OK) {
         init_check(a, ir);
-        status = compare_and_judge_step(a, &training, &run.adamw, REFERENCE_CHECK_UNLIMITED, diag);
+        status =
+            compare_and_judge_step(a, &training, &run.adamw, REFERENCE_CHECK_NOT_CLIPPED, diag);
     }
     if (status == STATUS_OK && a->clips) {
         run.adamw.max_norm = reference_check_adamw.max_norm;
@@ -366,7 +367,7 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
         status = training_run(&training, &run, &clipped, diag);
     }
     if (status == STATUS_OK && a->clips) {
-        training_repeat_update(&training, &run.adamw);
+        training_repeat_reference_update(&training, &run.adamw);
         status = compare_and_judge_step(a, &training, &run.adamw, REFERENCE_CHECK_CLIPPED, diag);
     }
     exec_result_release(&clipped);

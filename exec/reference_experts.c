@@ -162,10 +162,11 @@ static void route_backward(const struct transformer *t, double *d_logits, const 
 
 /* The value that is multiplied by the router's weight of a copy: the input of its expert, the result of the expert's
  * activation, or the output of the expert. */
-enum weighted_value { WEIGHTED_INPUT, WEIGHTED_ACTIVATION, WEIGHTED_OUTPUT };
+enum router_weighted_value { WEIGHTED_INPUT, WEIGHTED_ACTIVATION, WEIGHTED_OUTPUT };
 
-static enum weighted_value weighted_value_of(const struct transformer *t,
-                                             const struct reference_pass_sequence *sequence)
+static enum router_weighted_value
+router_weighted_value_of(const struct transformer *t,
+                         const struct reference_pass_sequence *sequence)
 {
     return t->router_on_input                    ? WEIGHTED_INPUT
            : sequence->activation_weights_copies ? WEIGHTED_ACTIVATION
@@ -206,7 +207,7 @@ double *reference_experts_forward(struct arena *arena, struct reference_storing 
     const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
     const size_t copies = t->experts_per_token, all = s * copies;
     const int32_t *chosen = chosen_experts(arena, expert, all);
-    const enum weighted_value weighted = weighted_value_of(t, sequence);
+    const enum router_weighted_value weighted = router_weighted_value_of(t, sequence);
     v->logits = reference_linear(arena, &p->router, x, s);
     v->weights = route_weights(arena, t, v->logits, chosen, s);
     v->up_output = reference_zeros(arena, all, 2 * f);
@@ -254,7 +255,7 @@ double *reference_experts_backward(struct arena *arena, struct reference_storing
     const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
     const size_t copies = t->experts_per_token, all = s * copies;
     const int32_t *chosen = chosen_experts(arena, expert, all);
-    const enum weighted_value weighted = weighted_value_of(t, sequence);
+    const enum router_weighted_value weighted = router_weighted_value_of(t, sequence);
     double *doutput = reference_zeros(arena, all, h), *dweights = reference_zeros(arena, s, copies);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h && expert[i] >= 0; c++)

@@ -349,17 +349,20 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-#define CLAMP 7.0
-#define CLAMPED_SLOPE 1.702
+#define SWIGLU_CLAMP_LIMIT 7.0
+#define CLAMPED_SWIGLU_SIGMOID_SCALE 1.702
 
 /* Returns (up + 1) gate sigmoid(1.702 gate), where gate is clamped to at most 7, and up to -7 .. 7. Sets *by_gate and
  * *by_up to the derivatives, which are 0 beyond these limits (gpt-oss, torch/model.py, swiglu()). */
 static double clamped_swiglu(double gate, double up, double *by_gate, double *by_up)
 {
-    const double x = fmin(gate, CLAMP), u = fmax(fmin(up, CLAMP), -CLAMP);
-    const double s = sigmoid(CLAMPED_SLOPE * x);
-    *by_gate = gate > CLAMP ? 0 : (u + 1) * (s + CLAMPED_SLOPE * x * s * (1 - s));
-    *by_up = fabs(up) > CLAMP ? 0 : x * s;
+    const double x = fmin(gate, SWIGLU_CLAMP_LIMIT),
+                 u = fmax(fmin(up, SWIGLU_CLAMP_LIMIT), -SWIGLU_CLAMP_LIMIT);
+    const double s = sigmoid(CLAMPED_SWIGLU_SIGMOID_SCALE * x);
+    *by_gate = gate > SWIGLU_CLAMP_LIMIT
+                   ? 0
+                   : (u + 1) * (s + CLAMPED_SWIGLU_SIGMOID_SCALE * x * s * (1 - s));
+    *by_up = fabs(up) > SWIGLU_CLAMP_LIMIT ? 0 : x * s;
     return (u + 1) * x * s;
 }
 

@@ -47,8 +47,8 @@ static struct reference_layer_widths layer_widths(const struct transformer *t,
 
 /* Returns the tensor PREFIXname.weight and its bias. All pointers are NULL if the model lacks the tensor, and those of
  * the bias if it has none. */
-static struct reference_affine read_affine(const struct reference *r, const char *prefix,
-                                           const char *name)
+static struct reference_affine find_weight_and_bias(const struct reference *r, const char *prefix,
+                                                    const char *name)
 {
     char full[64];
     snprintf(full, sizeof full, "%s%s.weight", prefix, name);
@@ -99,29 +99,29 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
     snprintf(sinks, sizeof sinks, "%ssinks", prefix);
     const bool gated = transformer_has_gate(&r->transformer);
     struct reference_layer p = {
-        .norm1 = read_affine(r, prefix, "norm1"),
-        .qkv = read_affine(r, prefix, "wqkv"),
-        .q_norm = read_affine(r, prefix, "q_norm"),
-        .k_norm = read_affine(r, prefix, "k_norm"),
-        .q_down = read_affine(r, prefix, "q_a"),
-        .q_down_norm = read_affine(r, prefix, "q_a_norm"),
-        .q_up = read_affine(r, prefix, "q_b"),
-        .q_direct = read_affine(r, prefix, "q"),
-        .kv_down = read_affine(r, prefix, "kv_a"),
-        .kv_down_norm = read_affine(r, prefix, "kv_a_norm"),
-        .kv_up = read_affine(r, prefix, "kv_b"),
+        .norm1 = find_weight_and_bias(r, prefix, "norm1"),
+        .qkv = find_weight_and_bias(r, prefix, "wqkv"),
+        .q_norm = find_weight_and_bias(r, prefix, "q_norm"),
+        .k_norm = find_weight_and_bias(r, prefix, "k_norm"),
+        .q_down = find_weight_and_bias(r, prefix, "q_a"),
+        .q_down_norm = find_weight_and_bias(r, prefix, "q_a_norm"),
+        .q_up = find_weight_and_bias(r, prefix, "q_b"),
+        .q_direct = find_weight_and_bias(r, prefix, "q"),
+        .kv_down = find_weight_and_bias(r, prefix, "kv_a"),
+        .kv_down_norm = find_weight_and_bias(r, prefix, "kv_a_norm"),
+        .kv_up = find_weight_and_bias(r, prefix, "kv_b"),
         .sinks = reference_find_tensor(r, sinks),
-        .o = read_affine(r, prefix, "wo"),
-        .norm1_after = read_affine(r, prefix, "norm1_after"),
-        .norm2 = read_affine(r, prefix, "norm2"),
-        .up = read_affine(r, prefix, gated ? "w13" : "w1"),
-        .down = read_affine(r, prefix, "w2"),
-        .norm2_after = read_affine(r, prefix, "norm2_after"),
-        .router = read_affine(r, prefix, "router"),
-        .experts_up = read_affine(r, prefix, "experts.w13"),
-        .experts_down = read_affine(r, prefix, "experts.w2"),
-        .shared_up = read_affine(r, prefix, "shared.w13"),
-        .shared_down = read_affine(r, prefix, "shared.w2"),
+        .o = find_weight_and_bias(r, prefix, "wo"),
+        .norm1_after = find_weight_and_bias(r, prefix, "norm1_after"),
+        .norm2 = find_weight_and_bias(r, prefix, "norm2"),
+        .up = find_weight_and_bias(r, prefix, gated ? "w13" : "w1"),
+        .down = find_weight_and_bias(r, prefix, "w2"),
+        .norm2_after = find_weight_and_bias(r, prefix, "norm2_after"),
+        .router = find_weight_and_bias(r, prefix, "router"),
+        .experts_up = find_weight_and_bias(r, prefix, "experts.w13"),
+        .experts_down = find_weight_and_bias(r, prefix, "experts.w2"),
+        .shared_up = find_weight_and_bias(r, prefix, "shared.w13"),
+        .shared_down = find_weight_and_bias(r, prefix, "shared.w2"),
     };
     struct reference_affine *const linear[] = {
         &p.qkv, &p.q_down, &p.q_up,       &p.q_direct,     &p.kv_down,   &p.kv_up,      &p.o,
@@ -333,10 +333,10 @@ double reference_run_sequence(struct reference *r, const int32_t *tokens, const 
 {
     const struct transformer *t = &r->transformer;
     const size_t s = seq_len, hidden = t->hidden, layers = t->layers;
-    const struct reference_affine table = read_affine(r, "", "embedding");
-    const struct reference_affine places = read_affine(r, "", "positions");
-    const struct reference_affine norm = read_affine(r, "", "norm");
-    const struct reference_affine out = t->tied_head ? table : read_affine(r, "", "head");
+    const struct reference_affine table = find_weight_and_bias(r, "", "embedding");
+    const struct reference_affine places = find_weight_and_bias(r, "", "positions");
+    const struct reference_affine norm = find_weight_and_bias(r, "", "norm");
+    const struct reference_affine out = t->tied_head ? table : find_weight_and_bias(r, "", "head");
     struct arena arena = {0};
     struct reference_storing ends = new_storage(r, number, 2 * layers);
     const struct reference_pass_sequence sequence = {s, document_begins(&arena, documents, s),

@@ -85,7 +85,7 @@ static struct operand operand_of_view(struct exec_run *run, uint32_t rank, struc
 }
 
 /* Sets the element counts of the operands that hold rows of experts, by the rank's real number of rows. */
-static void set_routed_counts(struct call *call)
+static void set_counts_of_uneven_routing(struct call *call)
 {
     const struct work *work = call->work;
     struct work_operand want[WORK_OPERANDS_MAX];
@@ -120,37 +120,38 @@ void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call
     call->op = op;
     call->reads_softmax = run->assignment.reads_softmax[op];
     int64_t part = work_sharding_group(call->work);
-    call->part_index =
+    call->index_in_sharding_group =
         part < 0 ? 0 : assignment_group_index(&run->assignment, rank, (uint32_t)part);
     call->square_sum_runs = NULL;
     call->square_sum_run_count = 0;
-    if (run->assignment.square_sum_row_of_op[op] != IR_NONE) {
+    if (run->assignment.square_sum_runs_index_by_op[op] != IR_NONE) {
         const struct assignment_square_sum_runs *shares =
-            &run->assignment.square_sum_runs[(size_t)run->assignment.square_sum_row_of_op[op] *
-                                                 run->assignment.ranks +
-                                             rank];
+            &run->assignment
+                 .square_sum_runs[(size_t)run->assignment.square_sum_runs_index_by_op[op] *
+                                      run->assignment.ranks +
+                                  rank];
         call->square_sum_runs = shares->runs;
         call->square_sum_run_count = shares->run_count;
     }
-    call->seen_pieces = NULL;
+    call->attention_pieces_seen = NULL;
     call->seen_piece_count = 0;
-    if (run->assignment.pieces_row_of_shape[ir->op.shape[op]] != IR_NONE) {
-        const struct assignment_pieces *pieces =
-            &run->assignment
-                 .attention_pieces[(size_t)run->assignment.pieces_row_of_shape[ir->op.shape[op]] *
-                                       run->assignment.ranks +
-                                   rank];
-        call->seen_pieces = pieces->pieces;
+    if (run->assignment.attention_pieces_row_by_shape[ir->op.shape[op]] != IR_NONE) {
+        const struct assignment_attention_pieces *pieces =
+            &run->assignment.attention_pieces
+                 [(size_t)run->assignment.attention_pieces_row_by_shape[ir->op.shape[op]] *
+                      run->assignment.ranks +
+                  rank];
+        call->attention_pieces_seen = pieces->pieces;
         call->seen_piece_count = pieces->piece_count;
     }
     call->needed_rows = NULL;
-    if (run->assignment.needed_row_of_shape[ir->op.shape[op]] != IR_NONE)
+    if (run->assignment.needed_rows_index_by_shape[ir->op.shape[op]] != IR_NONE)
         call->needed_rows =
             &run->assignment
-                 .needed_rows[(size_t)run->assignment.needed_row_of_shape[ir->op.shape[op]] *
+                 .needed_rows[(size_t)run->assignment.needed_rows_index_by_shape[ir->op.shape[op]] *
                                   run->assignment.ranks +
                               rank];
-    const uint32_t routed = run->assignment.routed_row_of_shape[ir->op.shape[op]];
+    const uint32_t routed = run->assignment.routed_rows_index_by_shape[ir->op.shape[op]];
     call->routed_rows = NULL;
     if (routed != IR_NONE) {
         call->routed_rows =
@@ -168,5 +169,5 @@ void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call
     for (uint32_t k = 0; k < call->write_count; k++)
         call->write[k] = operand_of_view(run, rank, ir_write_view(ir, op, k));
     if (call->routed_rows != NULL)
-        set_routed_counts(call);
+        set_counts_of_uneven_routing(call);
 }

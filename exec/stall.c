@@ -53,7 +53,7 @@ static uint32_t find_numbered_op(const struct exec_run *run, uint32_t rank, uint
         enum work_kind kind = run->ir->op.kind[op];
         if ((barrier ? kind == WORK_BARRIER : assignment_is_collective(kind)) &&
             work_comm_group(ir_work(run->ir, op)) == group &&
-            assignment->collective_number[op] == number)
+            assignment->collective_number_by_op[op] == number)
             return op;
     }
     return IR_NONE;
@@ -69,7 +69,7 @@ static struct wait_chain_op explain_missing_member(struct stall_report *story,
     uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, at.op));
     bool barrier = run->ir->op.kind[at.op] == WORK_BARRIER;
     uint32_t instance = assignment_group_instance(assignment, at.rank, group),
-             number = assignment->collective_number[at.op];
+             number = assignment->collective_number_by_op[at.op];
     const char *name = run->ir->group[group].name;
     for (uint32_t i = 0; i < assignment->group_size[group]; i++) {
         uint32_t peer = group_rank_of_member(&run->ir->mesh, &run->ir->group[group], instance, i);

@@ -104,7 +104,7 @@ static void set_initial_values(const struct training *t, struct reference *r)
 
 /* Returns the length of a tensor's name without the part that names a block of its rows: of "w13.weight:gate" it is the
  * length of "w13.weight". */
-static size_t base_name_length(const char *name)
+static size_t name_length_without_block(const char *name)
 {
     return strcspn(name, ":");
 }
@@ -112,7 +112,7 @@ static size_t base_name_length(const char *name)
 struct reference_tensor *training_find_tensor(const struct reference *reference, const char *name)
 {
     char base[128];
-    size_t size = base_name_length(name);
+    size_t size = name_length_without_block(name);
     if (size >= sizeof base)
         return NULL;
     memcpy(base, name, size);
@@ -121,12 +121,12 @@ struct reference_tensor *training_find_tensor(const struct reference *reference,
 }
 
 /* Returns how many rows of one of the model's tensors the schedule has, as one tensor or as several blocks. */
-static int64_t schedule_rows_of(const struct ir *ir, const char *name)
+static int64_t tensor_rows_in_schedule(const struct ir *ir, const char *name)
 {
     size_t size = strlen(name);
     int64_t rows = 0;
     for (uint32_t i = 0; i < ir->tensor_count; i++)
-        if (base_name_length(ir->tensor[i].name) == size &&
+        if (name_length_without_block(ir->tensor[i].name) == size &&
             memcmp(ir->tensor[i].name, name, size) == 0)
             rows += ir->tensor[i].rows;
     return rows;
@@ -144,7 +144,7 @@ static enum status match_tensors(struct training *t, struct diag *diag)
         if (tensor == NULL)
             return diag_error(diag, at, STATUS_BAD_INPUT, "the model has no tensor '%s'",
                               want->name);
-        bool block = want->name[base_name_length(want->name)] != '\0';
+        bool block = want->name[name_length_without_block(want->name)] != '\0';
         bool fits = block ? want->rows <= tensor->rows - want->first_row
                           : want->rows == tensor->rows && want->first_row == 0;
         if (!fits || tensor->cols != want->cols)
@@ -158,7 +158,7 @@ static enum status match_tensors(struct training *t, struct diag *diag)
     }
     for (size_t n = 0; n < t->reference->tensor_count; n++) {
         const char *name = t->reference->tensors[n].name;
-        if (schedule_rows_of(ir, name) < t->reference->tensors[n].rows)
+        if (tensor_rows_in_schedule(ir, name) < t->reference->tensors[n].rows)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "the schedule lacks the model's tensor '%s'", name);
     }
@@ -331,7 +331,7 @@ static void draw_weights(void *context, const struct bindings_block *b)
                                                                  : 1 / sqrt((double)tensor->cols);
     const struct draw draw = {
         .seed = hash_word(d->training->options.seed,
-                          hash_text(tensor->name, base_name_length(tensor->name))),
+                          hash_text(tensor->name, name_length_without_block(tensor->name))),
         .rows = b->rows,
         .cols = b->cols,
         .first_element = (uint64_t)(tensor->first_row * tensor->cols) + b->tensor_offset,
@@ -348,7 +348,7 @@ bool training_draw_buffer(void *user, const struct exec_buffer *buffer, exec_dra
     struct weights_draw drawing = {user, block, context};
     enum binding_kind kind = (enum binding_kind)buffer->binding->kind;
     if (drawing.training->reference != NULL || kind > BINDING_MOMENT2 ||
-        stored_tensors_are_in(buffer))
+        stored_tensors_supply_buffer(buffer))
         return false;
     if (kind == BINDING_PARAM || kind == BINDING_MASTER)
         bindings_for_each_block(buffer, draw_weights, &drawing);
@@ -410,7 +410,7 @@ enum status training_run(struct training *t, const struct exec_options *options,
         set_initial_values(t, t->reference);
     free(t->losses);
     t->losses = heap_zalloc(steps, sizeof *t->losses);
-    t->bindings.next_step = 0;
+    t->bindings.step_collected_next = 0;
     t->bindings.differing_replica_elements = 0;
     return exec_run(t->ir, t->name, &run, &io, result, diag);
 }
@@ -453,7 +453,7 @@ void training_update_reference(struct reference *reference, const struct ir *ir,
 /* Returns how ranks route tokens to experts. row_piece_count is the number of permutations in the forward of one layer
  * with experts, in its first micro-batch. If ops have more units than there are micro-batches, the units are
  * subsequences, which are routed separately. */
-static struct reference_routing routing_of(const struct ir *ir)
+static struct reference_routing reference_routing_of_schedule(const struct ir *ir)
 {
     struct reference_routing routing = {.layout = &ir->layout,
                                         .micro_batch = ir->micro_batch,
@@ -478,7 +478,7 @@ enum status training_run_reference(struct training *t, const struct exec_adamw *
                                    uint32_t steps, double *loss, struct diag *diag)
 {
     assert(t->reference != NULL);
-    const struct reference_routing routing = routing_of(t->ir);
+    const struct reference_routing routing = reference_routing_of_schedule(t->ir);
     int64_t first = adamw_of_run(t, adamw).step_number;
     set_initial_values(t, t->reference);
     for (uint32_t i = 0; i < steps; i++) {
@@ -495,7 +495,7 @@ enum status training_run_reference(struct training *t, const struct exec_adamw *
     return STATUS_OK;
 }
 
-void training_repeat_update(struct training *t, const struct exec_adamw *adamw)
+void training_repeat_reference_update(struct training *t, const struct exec_adamw *adamw)
 {
     set_initial_values(t, t->reference);
     training_update_reference(t->reference, t->ir, adamw, adamw_of_run(t, adamw).step_number);
@@ -519,7 +519,7 @@ enum status training_run_rounded_reference(const struct training *t, struct refe
                                            const struct exec_adamw *adamw, uint64_t seed,
                                            double *loss, struct diag *diag)
 {
-    const struct reference_routing routing = routing_of(t->ir);
+    const struct reference_routing routing = reference_routing_of_schedule(t->ir);
     const struct reference_batch batch = {
         .tokens = t->batches,
         .routing = &routing,

@@ -100,7 +100,7 @@ enum status training_run_reference(struct training *training, const struct exec_
 /* Sets the parameters and moments of the reference back to the start, and updates them by AdamW with other constants
  * (training_update_reference()). It uses the gradients that training_run_reference() left after a single step, which
  * must not have been clipped. */
-void training_repeat_update(struct training *training, const struct exec_adamw *adamw);
+void training_repeat_reference_update(struct training *training, const struct exec_adamw *adamw);
 
 /* Returns the dtype with the fewest digits among those in which ops of the schedule store results. */
 enum dtype training_storage_dtype(const struct ir *ir);

@@ -29,7 +29,7 @@ struct calibrate_options {
      * rates are fitted. */
     double rms_error_limit;
     /* the p10_s of points are fitted, for machines on which other programs run; false: their median_s */
-    bool fits_fastest_times;
+    bool fits_p10_times;
     /* For points that other programs may have disturbed (models/noise.h). If a family is refused because disturbed
      * points lie too far from the fit, it is fitted again to the fast times, p10_s. If that fit is refused as well, the
      * family keeps the base's numbers. Neither counts as a refusal; calibration.fallback lists both. */
@@ -53,7 +53,7 @@ struct calibrate_number {
     const char *name; /* "matmul.ramp_s", "attention.cpu.forward.rates.64" */
     enum unit_kind unit;
     double value, standard_error; /* standard_error: in the value's unit; 0: it is not known */
-    bool is_at_bound;             /* the best value lies at an end of the allowed range */
+    bool is_at_limit_of_range;    /* the best value lies at an end of the allowed range */
     enum calibrate_origin origin;
     int family_index;        /* index in calibration.family[]; -1: the number was not fitted */
     const char *source_text; /* the source of the number in words */
@@ -64,7 +64,7 @@ struct calibrate_family {
     struct cost_calibration calibration;
     size_t point_count, parameter_count;
     double rms_error, worst_error, leave_one_out_error;
-    size_t leave_one_out_points;
+    size_t points_left_out_one_by_one;
     struct loc worst_point_loc;
     const char *worst_point_text; /* "matmul m=64 n=512 k=512" */
 };
@@ -91,7 +91,7 @@ struct calibration {
     size_t fallback_count;
     struct calibrate_fallback fallback[CALIBRATE_FAMILIES_MAX];
     size_t unmeasured_count; /* number of families without a point, which keep the base's numbers */
-    const char *unmeasured_family[CALIBRATE_FAMILIES_MAX];
+    const char *unmeasured_families[CALIBRATE_FAMILIES_MAX];
     /* The caller sets these: the file of points that calibration_print_device() puts into the device file as "points",
      * and the source of these points. NULL: the device file has no points. */
     const char *points_file, *points_source;

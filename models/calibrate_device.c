@@ -89,7 +89,7 @@ struct calibration_checkpoint {
     size_t family_count, number_count, notes_size;
 };
 
-static struct calibration_checkpoint make_checkpoint(const struct calibration *c)
+static struct calibration_checkpoint save_calibration_checkpoint(const struct calibration *c)
 {
     return (struct calibration_checkpoint){c->cost, c->family_count, c->number_count,
                                            c->notes.size};
@@ -105,8 +105,8 @@ static void restore_checkpoint(struct calibration *c, const struct calibration_c
         c->notes.data[mark->notes_size] = '\0';
 }
 
-static void note_fallback(struct calibration *c, const char *name, bool keeps_base_numbers,
-                          bool disturbed)
+static void record_family_fallback(struct calibration *c, const char *name, bool keeps_base_numbers,
+                                   bool disturbed)
 {
     assert(c->fallback_count < CALIBRATE_FAMILIES_MAX);
     c->fallback[c->fallback_count++] =
@@ -122,10 +122,10 @@ static enum status fit_or_fall_back_if_disturbed(const struct calibrate_problem 
 {
     struct calibration *c = family->calibration;
     struct calibrate_options fastest = *family->options;
-    struct calibration_checkpoint before = make_checkpoint(c);
+    struct calibration_checkpoint before = save_calibration_checkpoint(c);
     struct calibrate_problem problem = *family;
     struct diag discarded_messages = {0};
-    fastest.fits_fastest_times = true;
+    fastest.fits_p10_times = true;
     enum status status = function(&problem, &discarded_messages);
     if (status == STATUS_NO && problem.was_refused_as_disturbed) {
         restore_checkpoint(c, &before);
@@ -136,7 +136,7 @@ static enum status fit_or_fall_back_if_disturbed(const struct calibrate_problem 
         if (status == STATUS_NO)
             restore_checkpoint(c, &before);
         if (status == STATUS_OK || status == STATUS_NO) {
-            note_fallback(c, problem.name, status == STATUS_NO, true);
+            record_family_fallback(c, problem.name, status == STATUS_NO, true);
             status = STATUS_OK;
         }
     }
@@ -152,7 +152,7 @@ static enum status fit_rates_if_few_sizes(const struct calibrate_problem *family
                                           calibrate_family_function *function)
 {
     struct calibration *c = family->calibration;
-    struct calibration_checkpoint before = make_checkpoint(c);
+    struct calibration_checkpoint before = save_calibration_checkpoint(c);
     struct calibrate_problem problem = *family;
     struct diag discarded_messages = {0};
     enum status status = function(&problem, &discarded_messages);
@@ -178,7 +178,7 @@ static enum status fit_family(const struct calibrate_problem *family,
                               calibrate_family_function *function, struct diag *diag)
 {
     struct calibration *c = family->calibration;
-    struct calibration_checkpoint before = make_checkpoint(c);
+    struct calibration_checkpoint before = save_calibration_checkpoint(c);
     struct calibrate_problem problem = *family;
     if (family->options->fits_rates_only_if_few_sizes &&
         fit_rates_if_few_sizes(family, function) == STATUS_OK)
@@ -189,7 +189,7 @@ static enum status fit_family(const struct calibrate_problem *family,
     enum status status = function(&problem, diag);
     if (status == STATUS_NO) {
         restore_checkpoint(c, &before);
-        note_fallback(c, problem.name, true, false);
+        record_family_fallback(c, problem.name, true, false);
     }
     return status;
 }
@@ -214,7 +214,7 @@ static void list_unmeasured_families(struct calibration *c)
         "device.kernel_start_s", "memory", "matmul", "attention", "host", "cpu"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (!was_fitted_or_refused(c, names[i]))
-            c->unmeasured_family[c->unmeasured_count++] = names[i];
+            c->unmeasured_families[c->unmeasured_count++] = names[i];
     for (int k = 0; k < ATTENTION_IMPL_COUNT * ATTENTION_PASS_COUNT; k++) {
         const char *impl =
             arena_printf(&c->arena, "attention.%s.",
@@ -222,7 +222,7 @@ static void list_unmeasured_families(struct calibration *c)
         const char *name =
             arena_printf(&c->arena, "%s%s", impl, cost_pass_names[k % ATTENTION_PASS_COUNT]);
         if (was_fitted_or_refused(c, impl) && !was_fitted_or_refused(c, name))
-            c->unmeasured_family[c->unmeasured_count++] = name;
+            c->unmeasured_families[c->unmeasured_count++] = name;
     }
 }
 

@@ -1,6 +1,6 @@
 /* Each family of numbers of a device: which points it is fitted to, and which of its numbers are parameters of the fit.
  * The predictions come from the formulas of models/cost*.c: a fit changes the numbers in calibration->cost and calls
- * cost_burst_s(), or cost_work_s() for points of recorded steps. */
+ * cost_work_burst_s(), or cost_work_s() for points of recorded steps. */
 #include "models/calibrate_parts.h"
 
 #include <assert.h>
@@ -33,7 +33,8 @@ static double predict_work_s(const struct calibrate_problem *problem, const stru
     if (point->role == POINT_STEP)
         return cost_work_s(&problem->calibration->cost, attention_impl_of_point(point),
                            &point->work);
-    return cost_burst_s(&problem->calibration->cost, attention_impl_of_point(point), &point->work);
+    return cost_work_burst_s(&problem->calibration->cost, attention_impl_of_point(point),
+                             &point->work);
 }
 
 void calibrate_select_points(struct calibrate_problem *problem, calibrate_point_filter *chosen)
@@ -118,8 +119,8 @@ static bool has_points_of_kind(const struct calibrate_problem *problem, enum wor
 
 /* Returns the kind whose points are fitted for a class: its typical kind if that has points, else the first kind of the
  * class that has some; WORK_KIND_COUNT if none has. */
-static enum work_kind representative_kind(const struct calibrate_problem *problem,
-                                          const char *class)
+static enum work_kind fitted_kind_of_memory_class(const struct calibrate_problem *problem,
+                                                  const char *class)
 {
     for (size_t i = 0; i < ARRAY_LEN(typical); i++)
         if (cost_memory_class_name(typical[i]) == class && has_points_of_kind(problem, typical[i]))
@@ -132,7 +133,7 @@ static enum work_kind representative_kind(const struct calibrate_problem *proble
 }
 
 /* Makes the bandwidth share of each class with points a parameter. With `kinds`, the share of a
- * class is that of representative_kind(), and every other kind with points gets a share of its own;
+ * class is that of fitted_kind_of_memory_class(), and every other kind with points gets a share of its own;
  * without, all kinds of a class have the share of the class. The ramp is a parameter, too, unless
  * only rates are fitted. */
 static void add_bandwidth_shares(struct calibrate_problem *problem, bool kinds)
@@ -144,7 +145,7 @@ static void add_bandwidth_shares(struct calibrate_problem *problem, bool kinds)
         if (class == NULL || !has_points_of_kind(problem, (enum work_kind)kind))
             continue;
         cost->kind_bandwidth_share[kind] = 0;
-        if (representative_kind(problem, class) == (enum work_kind)kind) {
+        if (fitted_kind_of_memory_class(problem, class) == (enum work_kind)kind) {
             calibrate_add_cost_param(problem, class, 0, false);
         } else if (kinds) {
             cost->kind_bandwidth_share[kind] =
@@ -283,7 +284,7 @@ static const struct point *find_point_of_role(const struct calibrate_problem *pr
  * burst_s / busy_s extrapolates to that (docs/costs.md, "What the power limit leaves"). Nothing is
  * derived from products in fp32 or fp64, if the base has no power limit, or if more than POWER_MOST
  * watts would follow. */
-static void derive_tensor_power(struct calibrate_problem *problem)
+static void derive_tensor_core_watts(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->calibration->cost;
     const struct point *after = find_point_of_role(problem, POINT_SUSTAINED, NULL);
@@ -343,7 +344,7 @@ enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *dia
     }
     enum status status = calibrate_fit(problem, &cost->calibration[COST_MATMUL], diag);
     if (status == STATUS_OK)
-        derive_tensor_power(problem);
+        derive_tensor_core_watts(problem);
     return status;
 }
 
@@ -410,8 +411,8 @@ static void scale_rates_of_unmeasured_dims(struct calibration *c, struct attenti
 
 /* Returns the root mean square error of a fit in which the kernel has this tile and this step; INFINITY if the fit
  * fails. The calibration is left as it was. */
-static double residual_with_tile(struct calibrate_problem *problem,
-                                 struct cost_attention *attention, double tile, double step)
+static double fit_residual_with_tile(struct calibrate_problem *problem,
+                                     struct cost_attention *attention, double tile, double step)
 {
     struct calibration *c = problem->calibration;
     struct cost_attention before = *attention;
@@ -421,11 +422,11 @@ static double residual_with_tile(struct calibrate_problem *problem,
     attention->tile_rows = tile;
     attention->step_columns = step;
     problem->rms_error_limit = INFINITY;
-    problem->wants_residual_only = true;
+    problem->computes_only_residual = true;
     double rms = calibrate_fit(problem, NULL, &quiet) == STATUS_OK ? c->family[families].rms_error
                                                                    : (double)INFINITY;
     problem->rms_error_limit = limit;
-    problem->wants_residual_only = false;
+    problem->computes_only_residual = false;
     *attention = before;
     c->family_count = families;
     c->number_count = numbers;
@@ -444,10 +445,10 @@ static void find_best_tile(struct calibrate_problem *problem, struct attention_k
     struct calibration *c = problem->calibration;
     struct cost_attention *attention = &c->cost.attention[kernel.impl][kernel.pass];
     double tile = attention->tile_rows, step = attention->step_columns;
-    double best = 0.9 * residual_with_tile(problem, attention, tile, step);
+    double best = 0.9 * fit_residual_with_tile(problem, attention, tile, step);
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         for (size_t k = 0; k <= i; k++) { /* a tile consists of whole steps */
-            double rms = residual_with_tile(problem, attention, sizes[i], sizes[k]);
+            double rms = fit_residual_with_tile(problem, attention, sizes[i], sizes[k]);
             if (rms >= best)
                 continue;
             best = rms;
@@ -479,7 +480,7 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
             problem->point[problem->point_count++] = &problem->all_points->row[i];
     if (problem->point_count == 0)
         return STATUS_OK;
-    if (!attention->is_present)
+    if (!attention->is_family_present)
         return cost_check_attention(&c->cost, kernel.impl, problem->point[0]->work.attention.dim,
                                     problem->point[0]->at, diag);
     bool measured[COST_MAX_DIMS] = {false};

@@ -12,7 +12,7 @@ static const double SIZE_MOST = 1e18, RESIDUAL_MOST = 10;
 
 double calibrate_measured_time_s(const struct calibrate_options *options, const struct point *point)
 {
-    return options->fits_fastest_times ? point->p10_s : point->median_s;
+    return options->fits_p10_times ? point->p10_s : point->median_s;
 }
 
 /* ---- parameters ---- */
@@ -174,7 +174,7 @@ static void record_fit(struct calibrate_problem *problem, const struct fit *fit,
                                   .rms_error = fit->rms_error,
                                   .worst_error = fit->worst_error,
                                   .leave_one_out_error = fit->leave_one_out_error,
-                                  .leave_one_out_points = fit->leave_one_out_points,
+                                  .points_left_out_one_by_one = fit->points_left_out_one_by_one,
                                   .worst_point_loc = worst->at,
                                   .worst_point_text = describe_point(c, worst)};
     family->calibration = (struct cost_calibration){
@@ -184,7 +184,7 @@ static void record_fit(struct calibrate_problem *problem, const struct fit *fit,
             &c->arena,
             "%zu points of %s%s: root mean square %.1f %%, worst %+.1f %%, leave-one-out "
             "%.1f %%",
-            fit->point_count, from, problem->options->fits_fastest_times ? " (p10)" : "",
+            fit->point_count, from, problem->options->fits_p10_times ? " (p10)" : "",
             100 * fit->rms_error, 100 * fit->worst_error, 100 * fit->leave_one_out_error)};
     find_size_ranges(problem, &family->calibration);
     for (size_t i = 0; i < problem->param_count; i++) {
@@ -200,7 +200,7 @@ static void record_fit(struct calibrate_problem *problem, const struct fit *fit,
                                             .unit = problem->unit[i],
                                             .value = fit->value[i],
                                             .standard_error = fit->standard_error[i],
-                                            .is_at_bound = fit->state[i] == FIT_AT_BOUND,
+                                            .is_at_limit_of_range = fit->state[i] == FIT_AT_BOUND,
                                             .origin = CALIBRATE_FITTED,
                                             .family_index = (int)c->family_count};
         if (fit->state[i] == FIT_AT_BOUND)
@@ -237,7 +237,7 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
     const struct fit_problem least = {
         .name = problem->name,
         .help = problem->help,
-        .scatter_help = disturbed ? calibrate_disturbed : NULL,
+        .scatter_refusal_advice = disturbed ? calibrate_disturbed : NULL,
         .param = problem->param,
         .param_count = problem->param_count,
         .point_count = problem->point_count,
@@ -245,11 +245,11 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
         .model = predict_point_s,
         .context = problem,
         .rms_error_limit = problem->rms_error_limit,
-        .wants_residual_only = problem->wants_residual_only,
+        .computes_only_residual = problem->computes_only_residual,
     };
     enum status status =
         fit_run(&fit, &least, (struct loc){.name = problem->point[0]->at.name}, diag);
-    problem->was_refused_as_disturbed = disturbed && fit.is_scattered;
+    problem->was_refused_as_disturbed = disturbed && fit.is_refused_as_scattered;
     set_parameters(problem, status == STATUS_OK ? fit.value : start);
     if (status == STATUS_OK) {
         record_fit(problem, &fit, source_files_text(problem));

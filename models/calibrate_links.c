@@ -206,15 +206,15 @@ static bool has_several_sizes(const struct link_points *points)
 
 static enum status fit_link_class(struct link_calibration *links, enum calibrate_link_class class,
                                   const struct link_points *points, bool disturbed,
-                                  const struct calibrate_options *options, bool *was_scattered,
-                                  struct diag *diag)
+                                  const struct calibrate_options *options,
+                                  bool *was_refused_as_scattered, struct diag *diag)
 {
     static const struct fit_param params[] = {
         {"latency", 1e-6, 0, 1, SCALE_S, false},
         {"bandwidth", 1e10, 1, 1e15, 0, false},
     };
     struct loc at = {.name = points->point[0]->at.name};
-    *was_scattered = false;
+    *was_refused_as_scattered = false;
     if (points->count < ARRAY_LEN(params) || !has_several_sizes(points))
         return diag_error(diag, at, STATUS_NO,
                           "%s: all points move the same number of bytes; latency and bandwidth "
@@ -227,7 +227,7 @@ static enum status fit_link_class(struct link_calibration *links, enum calibrate
         .name = classes[class].name,
         .help = "messages below the size at which the library changes its protocol do not "
                 "belong to the same line; leave them out (--min-bytes)",
-        .scatter_help = disturbed ? calibrate_disturbed : NULL,
+        .scatter_refusal_advice = disturbed ? calibrate_disturbed : NULL,
         .param = params,
         .param_count = ARRAY_LEN(params),
         .point_count = points->count,
@@ -239,7 +239,7 @@ static enum status fit_link_class(struct link_calibration *links, enum calibrate
     };
     struct fit fit;
     enum status status = fit_run(&fit, &problem, at, diag);
-    *was_scattered = fit.is_scattered;
+    *was_refused_as_scattered = fit.is_refused_as_scattered;
     if (status == STATUS_OK)
         record_link_fit(links, class, points, &fit);
     free(measured_s);
@@ -256,23 +256,25 @@ static enum status fit_class_or_keep_base(struct link_calibration *links,
                                           const struct calibrate_options *options,
                                           struct diag *diag)
 {
-    bool was_scattered;
+    bool was_refused_as_scattered;
     struct calibrate_options fastest = *options;
     struct diag quiet = {0};
-    fastest.fits_fastest_times = true;
+    fastest.fits_p10_times = true;
     bool falls_back = disturbed && options->falls_back_if_disturbed;
     enum status status =
-        fit_link_class(links, class, points, disturbed, options, &was_scattered, &quiet);
+        fit_link_class(links, class, points, disturbed, options, &was_refused_as_scattered, &quiet);
     struct calibrate_fallback *fallback = &links->fallback[links->fallback_count];
-    if (status == STATUS_NO && was_scattered && falls_back) {
-        status = fit_link_class(links, class, points, disturbed, &fastest, &was_scattered, &quiet);
+    if (status == STATUS_NO && was_refused_as_scattered && falls_back) {
+        status = fit_link_class(links, class, points, disturbed, &fastest,
+                                &was_refused_as_scattered, &quiet);
         *fallback = (struct calibrate_fallback){classes[class].name, status == STATUS_NO, true};
         links->fallback_count++;
         status = STATUS_OK;
     } else if (status != STATUS_OK) {
         *fallback = (struct calibrate_fallback){classes[class].name, true, false};
         links->fallback_count++;
-        status = fit_link_class(links, class, points, disturbed, options, &was_scattered, diag);
+        status = fit_link_class(links, class, points, disturbed, options, &was_refused_as_scattered,
+                                diag);
     }
     diag_release(&quiet);
     return status;

@@ -24,7 +24,7 @@ struct calibrate_problem {
     enum unit_kind unit[FIT_PARAMS_MAX];
     size_t param_count;
     double rms_error_limit;
-    bool wants_residual_only; /* only the residual of the fit is wanted */
+    bool computes_only_residual; /* only the residual of the fit is wanted */
     /* only numbers that grow with a size are fitted (calibrate_options.fits_rates_only_if_few_sizes) */
     bool fits_rates_only;
     int impl, direction; /* for attention: enum attention_impl, enum attention_direction */
@@ -63,7 +63,7 @@ void calibrate_record_derived(struct calibration *c, const char *name, double *s
 double calibrate_measured_time_s(const struct calibrate_options *options,
                                  const struct point *point);
 
-/* The help text that replaces the problem's own if other programs disturbed the points (fit_problem.scatter_help). */
+/* The help text that replaces the problem's own if other programs disturbed the points (fit_problem.scatter_refusal_advice). */
 extern const char calibrate_disturbed[];
 
 /* Each function fits one family, if it has points; calibrate_attention() that of problem->impl and problem->direction.

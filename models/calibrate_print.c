@@ -115,7 +115,7 @@ double calibration_number_spread(const struct calibration *c, const struct calib
         return 0;
     const struct calibrate_family *family = &c->family[number->family_index];
     double left =
-        family->leave_one_out_points > 0 ? family->leave_one_out_error : family->rms_error;
+        family->points_left_out_one_by_one > 0 ? family->leave_one_out_error : family->rms_error;
     double own = number->value > 0 ? number->standard_error / number->value : 0;
     double spread = fmax(left, own);
     if (spread < CALIBRATE_SPREAD_MIN)
@@ -222,7 +222,7 @@ static void report_number(const struct calibration *c, const struct calibrate_nu
         while (out->size < begin + 58)
             text_putc(out, ' ');
         text_printf(out, "  %s", number->source_text);
-    } else if (number->is_at_bound) {
+    } else if (number->is_at_limit_of_range) {
         text_puts(out, " (at its bound)");
     }
     if (number->origin == CALIBRATE_FITTED) {
@@ -241,7 +241,7 @@ void calibration_print_report(const struct calibration *c, struct text *out)
                     family->parameter_count, family->parameter_count == 1 ? "" : "s");
         put_percent(out, family->rms_error);
         text_puts(out, ", leave-one-out ");
-        if (family->leave_one_out_points > 0)
+        if (family->points_left_out_one_by_one > 0)
             put_percent(out, family->leave_one_out_error);
         else
             text_puts(out, "unknown");
@@ -299,7 +299,7 @@ void calibration_print_noise(const struct calibration *c, const char *base, stru
     if (c->unmeasured_count > 0)
         text_printf(out, "unmeasured and left as %s has them: ", base);
     for (size_t i = 0; i < c->unmeasured_count; i++)
-        text_printf(out, "%s%s", c->unmeasured_family[i],
+        text_printf(out, "%s%s", c->unmeasured_families[i],
                     i + 1 < c->unmeasured_count ? ", " : "\n");
     text_release(&disturbed);
     text_release(&refused);

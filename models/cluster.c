@@ -53,7 +53,8 @@ const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, cons
 /* ---- the number of nodes and GPUs in use ---- */
 
 /* Puts all GPUs into one node: nothing in an ideal cluster depends on where a GPU is. */
-static void resize_ideal_cluster(struct cluster *cluster, struct arena *arena, int64_t gpus)
+static void resize_cluster_to_single_node(struct cluster *cluster, struct arena *arena,
+                                          int64_t gpus)
 {
     int64_t *zeros = arena_array(arena, (size_t)gpus, sizeof *zeros);
     cluster->nodes = 1;
@@ -108,7 +109,7 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
                           "%lld GPUs: the number must be from 1 to %d", (long long)gpus,
                           CLUSTER_MAX_GPUS);
     if (cluster->is_ideal && nodes == 0) {
-        resize_ideal_cluster(cluster, arena, gpus);
+        resize_cluster_to_single_node(cluster, arena, gpus);
         return STATUS_OK;
     }
     if (gpus == 0)
@@ -213,7 +214,7 @@ void cluster_print(struct text *out, const struct cluster *cluster)
     text_puts(out, "\n");
     for (size_t i = 0; i < cluster->facts.count; i++) {
         const struct cluster_fact *fact = &cluster->facts.row[i];
-        text_printf(out, "%-33s %-16s %s", fact->path, fact->value_text, fact->source);
+        text_printf(out, "%-33s %-16s %s", fact->path, fact->value_as_written, fact->source);
         if (fact->spread > 0)
             text_printf(out, "; spread %.2g %%", 100 * fact->spread);
         const char *slash = fact->at.name ? strrchr(fact->at.name, '/') : NULL;

@@ -66,7 +66,7 @@ struct fabric {
     double peer_bytes_per_s; /* the rate of one send/receive pair, which uses few channels */
     /* the number of ranks of the communicator in which a pair reaches peer_bytes_per_s. In a smaller communicator a
      * pair has more channels, and its rate is higher; 0: the rate is the same in all communicators */
-    int64_t peer_rate_communicator_ranks;
+    int64_t ranks_from_which_peer_rate_holds;
     /* the rate between two GPUs in an all-to-all, if all_to_all_channels_bytes_per_s is unknown; also the highest rate
      * of a single message */
     double all_to_all_peer_bytes_per_s;
@@ -142,11 +142,11 @@ struct host {
 /* One field of a cluster file (a number, word or table) and where it comes from. It records what was read;
  * cluster_resize() and cluster_share_gpu() change the cluster, but not its facts. */
 struct cluster_fact {
-    const char *path;       /* "nic.bandwidth" */
-    const char *value_text; /* as it is written in the file: "200 Gb/s" */
-    const char *source;     /* the source, as it is written in the file */
+    const char *path;             /* "nic.bandwidth" */
+    const char *value_as_written; /* as it is written in the file: "200 Gb/s" */
+    const char *source;           /* the source, as it is written in the file */
     enum number_origin origin;
-    size_t table_entry_count; /* number of entries of a table; 0: the value is no table */
+    size_t entries_of_table_value; /* number of entries of a table; 0: the value is no table */
     /* relative spread of a number that `calibrate` fitted on this machine; 0: the number was not fitted */
     double spread;
     struct loc at; /* the file and line that say so */
@@ -161,7 +161,7 @@ struct cluster {
     const char *name, *summary;
     /* Nodes of up to four GPUs may be boards with or without a switch. If the one-line form does not say which, this is
      * the line for boards without a switch ("2x4xh100:board=mesh"), for a message; else NULL. */
-    const char *other_wiring_line;
+    const char *line_with_other_wiring;
     bool is_ideal; /* infinite links and memory (INFINITY), zero latency, work takes flops / peak */
 
     int64_t nodes;         /* in use */

@@ -28,8 +28,8 @@ static bool is_given(const bool *given, const char *path)
 /* Returns the field of the nominal rate for a row of rates[]. If the fabric is pcie, a rate of the fabric is
  * proportional to pcie.bandwidth, since peers use their lanes. Returns NULL if the base has another kind of fabric: its
  * rates then say nothing about this fabric. */
-static const struct cluster_field *nominal_rate_of(size_t row, const struct cluster *cluster,
-                                                   const struct cluster *base)
+static const struct cluster_field *nominal_rate_field_of(size_t row, const struct cluster *cluster,
+                                                         const struct cluster *base)
 {
     const struct cluster_field *nominal = cluster_field_find(rates[row].nominal);
     if (strcmp(nominal->section, "fabric") != 0)
@@ -43,7 +43,7 @@ static void scale_rates(struct cluster *cluster, struct arena *arena, const stru
                         const bool *given)
 {
     for (size_t i = 0; i < ARRAY_LEN(rates); i++) {
-        const struct cluster_field *nominal = nominal_rate_of(i, cluster, base);
+        const struct cluster_field *nominal = nominal_rate_field_of(i, cluster, base);
         if (nominal == NULL || is_given(given, rates[i].reached))
             continue;
         const struct cluster_field *reached = cluster_field_find(rates[i].reached);
@@ -63,7 +63,7 @@ static void scale_rates(struct cluster *cluster, struct arena *arena, const stru
 static bool has_entry_per_gpu(const struct cluster *cluster, const char *path)
 {
     const struct cluster_fact *fact = cluster_find_fact(cluster, path);
-    return fact != NULL && (int64_t)fact->table_entry_count == cluster->gpus_per_node;
+    return fact != NULL && (int64_t)fact->entries_of_table_value == cluster->gpus_per_node;
 }
 
 /* Sets the tables nic.of_gpu and nic.switch_of_nic, except those that are given: each NIC serves neighbouring GPUs and

@@ -12,7 +12,7 @@ const char *const fabric_kind_names[FABRIC_KIND_COUNT] = {[FABRIC_SWITCH] = "swi
                                                           [FABRIC_LOOPBACK] = "loopback"};
 
 /* TOP() makes the row of a field at the top of a cluster file, SUB() that of a field in a section. The last argument is
- * the range of the value: LIMITS_POSITIVE, LIMITS_FROM_ZERO, LIMITS_SHARE (above 0, at most 1) or LIMITS_BETWEEN(low,
+ * the range of the value: LIMITS_POSITIVE, LIMITS_FROM_ZERO, LIMITS_FRACTION_ABOVE_ZERO (above 0, at most 1) or LIMITS_FROM_TO(low,
  * high). */
 #define TOP(key, type, need, member, ...)                                                          \
     {                                                                                              \
@@ -25,15 +25,15 @@ const char *const fabric_kind_names[FABRIC_KIND_COUNT] = {[FABRIC_SWITCH] = "swi
     }
 #define LIMITS_POSITIVE 0, INFINITY, true
 #define LIMITS_FROM_ZERO 0, INFINITY, false
-#define LIMITS_SHARE 0, 1, true
-#define LIMITS_BETWEEN(low, high) low, high, false
+#define LIMITS_FRACTION_ABOVE_ZERO 0, 1, true
+#define LIMITS_FROM_TO(low, high) low, high, false
 
 /* One row for each field, in the order of docs/clusters.md and of `longhaul list clusters NAME`. */
 /* clang-format off */
 const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
-    TOP("nodes",         WHOLE_NUMBER, ALWAYS, nodes,         LIMITS_BETWEEN(1, CLUSTER_MAX_NODES)),
-    TOP("gpus_per_node", WHOLE_NUMBER, ALWAYS, gpus_per_node, LIMITS_BETWEEN(1, CLUSTER_MAX_GPUS_PER_NODE)),
-    TOP("domain_nodes",  WHOLE_NUMBER, NEVER,  domain_nodes,  LIMITS_BETWEEN(1, CLUSTER_MAX_NODES)),
+    TOP("nodes",         WHOLE_NUMBER, ALWAYS, nodes,         LIMITS_FROM_TO(1, CLUSTER_MAX_NODES)),
+    TOP("gpus_per_node", WHOLE_NUMBER, ALWAYS, gpus_per_node, LIMITS_FROM_TO(1, CLUSTER_MAX_GPUS_PER_NODE)),
+    TOP("domain_nodes",  WHOLE_NUMBER, NEVER,  domain_nodes,  LIMITS_FROM_TO(1, CLUSTER_MAX_NODES)),
 
     SUB("device", "peak_bf16",          FLOP_PER_S,   ALWAYS, device.peak_flop_per_s,    LIMITS_POSITIVE),
     SUB("device", "memory",             BYTES,        ALWAYS, device.memory_bytes,       LIMITS_POSITIVE),
@@ -41,16 +41,16 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("device", "context",            BYTES,        ALWAYS, device.cuda_context_bytes, LIMITS_FROM_ZERO),
     SUB("device", "memory_bandwidth",   BYTES_PER_S,  ALWAYS, device.memory_bytes_per_s, LIMITS_POSITIVE),
     SUB("device", "compute_capability", NUMBER,       NEVER,  device.compute_capability, LIMITS_FROM_ZERO),
-    SUB("device", "sms",                WHOLE_NUMBER, ALWAYS, device.sm_count,           LIMITS_BETWEEN(1, 100000)),
+    SUB("device", "sms",                WHOLE_NUMBER, ALWAYS, device.sm_count,           LIMITS_FROM_TO(1, 100000)),
     SUB("device", "message_sms",        NUMBER,       NEVER,  device.message_sms,        LIMITS_FROM_ZERO),
     SUB("device", "collective_sms",     NUMBER,       NEVER,  device.collective_sms,     LIMITS_FROM_ZERO),
 
     SUB("fabric", "kind",                      FABRIC,       ALWAYS, fabric.kind,                            LIMITS_FROM_ZERO),
     SUB("fabric", "bandwidth",                 BYTES_PER_S,  LINKS,  fabric.bytes_per_s,                     LIMITS_POSITIVE),
-    SUB("fabric", "efficiency",                NUMBER,       ALWAYS, fabric.efficiency,                      LIMITS_SHARE),
-    SUB("fabric", "all_to_all_efficiency",     NUMBER,       ALWAYS, fabric.all_to_all_efficiency,           LIMITS_SHARE),
+    SUB("fabric", "efficiency",                NUMBER,       ALWAYS, fabric.efficiency,                      LIMITS_FRACTION_ABOVE_ZERO),
+    SUB("fabric", "all_to_all_efficiency",     NUMBER,       ALWAYS, fabric.all_to_all_efficiency,           LIMITS_FRACTION_ABOVE_ZERO),
     SUB("fabric", "peer_bandwidth",            BYTES_PER_S,  ALWAYS, fabric.peer_bytes_per_s,                LIMITS_POSITIVE),
-    SUB("fabric", "peer_ranks",                WHOLE_NUMBER, NEVER,  fabric.peer_rate_communicator_ranks,    LIMITS_BETWEEN(0, 100000)),
+    SUB("fabric", "peer_ranks",                WHOLE_NUMBER, NEVER,  fabric.ranks_from_which_peer_rate_holds,    LIMITS_FROM_TO(0, 100000)),
     SUB("fabric", "all_to_all_peer_bandwidth", BYTES_PER_S,  ALWAYS, fabric.all_to_all_peer_bytes_per_s,     LIMITS_POSITIVE),
     SUB("fabric", "all_to_all_channels",       BYTES_PER_S,  NEVER,  fabric.all_to_all_channels_bytes_per_s, LIMITS_FROM_ZERO),
     SUB("fabric", "latency",                   SECONDS,      ALWAYS, fabric.latency_s,                       LIMITS_FROM_ZERO),
@@ -67,30 +67,30 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("pcie", "both_ways",        BYTES_PER_S,  NEVER,  pcie.both_ways_total_bytes_per_s, LIMITS_FROM_ZERO),
     SUB("pcie", "uplink",           BYTES_PER_S,  ALWAYS, pcie.uplink_bytes_per_s,          LIMITS_POSITIVE),
     SUB("pcie", "latency",          SECONDS,      ALWAYS, pcie.latency_s,                   LIMITS_FROM_ZERO),
-    SUB("pcie", "switches",         WHOLE_NUMBER, ALWAYS, pcie.switch_count,                LIMITS_BETWEEN(1, CLUSTER_MAX_GPUS_PER_NODE)),
+    SUB("pcie", "switches",         WHOLE_NUMBER, ALWAYS, pcie.switch_count,                LIMITS_FROM_TO(1, CLUSTER_MAX_GPUS_PER_NODE)),
     SUB("pcie", "switch_of_gpu",    TABLE,        ALWAYS, switch_of_gpu,                    LIMITS_FROM_ZERO),
     SUB("pcie", "socket_of_switch", TABLE,        ALWAYS, socket_of_switch,                 LIMITS_FROM_ZERO),
 
-    SUB("nic", "count",            WHOLE_NUMBER, ALWAYS, nic.count,                   LIMITS_BETWEEN(0, CLUSTER_MAX_GPUS_PER_NODE)),
+    SUB("nic", "count",            WHOLE_NUMBER, ALWAYS, nic.count,                   LIMITS_FROM_TO(0, CLUSTER_MAX_GPUS_PER_NODE)),
     SUB("nic", "bandwidth",        BYTES_PER_S,  NICS,   nic.bytes_per_s,             LIMITS_POSITIVE),
-    SUB("nic", "efficiency",       NUMBER,       NICS,   nic.efficiency,              LIMITS_SHARE),
+    SUB("nic", "efficiency",       NUMBER,       NICS,   nic.efficiency,              LIMITS_FRACTION_ABOVE_ZERO),
     SUB("nic", "peer_bandwidth",   BYTES_PER_S,  NICS,   nic.peer_bytes_per_s,        LIMITS_POSITIVE),
     SUB("nic", "latency",          SECONDS,      NICS,   nic.latency_s,               LIMITS_FROM_ZERO),
     SUB("nic", "message_latency",  SECONDS,      NICS,   nic.message_latency_s,       LIMITS_FROM_ZERO),
     SUB("nic", "peer_latency",     SECONDS,      NEVER,  nic.peer_latency_s,          LIMITS_FROM_ZERO),
-    SUB("nic", "rings",            WHOLE_NUMBER, NEVER,  nic.ring_count,              LIMITS_BETWEEN(0, CLUSTER_MAX_GPUS_PER_NODE)),
+    SUB("nic", "rings",            WHOLE_NUMBER, NEVER,  nic.ring_count,              LIMITS_FROM_TO(0, CLUSTER_MAX_GPUS_PER_NODE)),
     SUB("nic", "gpudirect",        BOOL,         NICS,   nic.gpudirect,               LIMITS_FROM_ZERO),
     SUB("nic", "staged_bandwidth", BYTES_PER_S,  NEVER,  nic.host_staged_bytes_per_s, LIMITS_FROM_ZERO),
     SUB("nic", "of_gpu",           TABLE,        NICS,   nic_of_gpu,                  LIMITS_FROM_ZERO),
     SUB("nic", "switch_of_nic",    TABLE,        NICS,   switch_of_nic,               LIMITS_FROM_ZERO),
 
     SUB("network", "rails",            BOOL,         NEVER, network.has_rails,             LIMITS_FROM_ZERO),
-    SUB("network", "leaf_nodes",       WHOLE_NUMBER, NEVER, network.nodes_per_leaf_switch, LIMITS_BETWEEN(0, CLUSTER_MAX_NODES)),
+    SUB("network", "leaf_nodes",       WHOLE_NUMBER, NEVER, network.nodes_per_leaf_switch, LIMITS_FROM_TO(0, CLUSTER_MAX_NODES)),
     SUB("network", "oversubscription", NUMBER,       NEVER, network.oversubscription,      LIMITS_FROM_ZERO),
 
     SUB("host", "memory",           BYTES,        ALWAYS,  host.memory_bytes,              LIMITS_POSITIVE),
     SUB("host", "reserved",         BYTES,        ALWAYS,  host.reserved_bytes,            LIMITS_FROM_ZERO),
-    SUB("host", "sockets",          WHOLE_NUMBER, ALWAYS,  host.sockets,                   LIMITS_BETWEEN(1, 64)),
+    SUB("host", "sockets",          WHOLE_NUMBER, ALWAYS,  host.sockets,                   LIMITS_FROM_TO(1, 64)),
     SUB("host", "memory_bandwidth", BYTES_PER_S,  ALWAYS,  host.memory_bytes_per_s,        LIMITS_POSITIVE),
     SUB("host", "socket_link",      BYTES_PER_S,  SOCKETS, host.socket_link_bytes_per_s,   LIMITS_POSITIVE),
     SUB("host", "to_pageable",      BYTES_PER_S,  ALWAYS,  host.to_pageable_bytes_per_s,   LIMITS_POSITIVE),
@@ -172,12 +172,12 @@ enum status cluster_field_check(const struct cluster *cluster, const struct clus
     if (field->type == FIELD_TABLE || field->type == FIELD_FABRIC)
         return STATUS_OK;
     double value = cluster_field_value(cluster, field);
-    bool fits = field->low_is_excluded ? value > field->low : value >= field->low;
+    bool fits = field->is_low_limit_excluded ? value > field->low : value >= field->low;
     if (fits && value <= field->high && (isfinite(value) || cluster->is_ideal))
         return STATUS_OK;
     struct text given = {0};
     cluster_field_put(&given, cluster, field);
-    const char *relation = field->low_is_excluded ? "above" : "at least";
+    const char *relation = field->is_low_limit_excluded ? "above" : "at least";
     enum status status =
         isinf(field->high)
             ? diag_error(diag, at, STATUS_BAD_INPUT, "%s: %s; it must be finite and %s %g",
@@ -268,7 +268,7 @@ enum status cluster_field_set_text(struct cluster *cluster, struct arena *arena,
         return status;
     record_fact(cluster, arena, field,
                 (struct cluster_fact){.path = field->path,
-                                      .value_text = value,
+                                      .value_as_written = value,
                                       .source = arena_text(arena, source, strlen(source)),
                                       .at = copy_loc(arena, at)});
     return STATUS_OK;
@@ -290,9 +290,9 @@ void cluster_field_set_table(struct cluster *cluster, struct arena *arena,
     text_putc(&value, ']');
     record_fact(cluster, arena, field,
                 (struct cluster_fact){.path = field->path,
-                                      .value_text = arena_text(arena, value.data, value.size),
+                                      .value_as_written = arena_text(arena, value.data, value.size),
                                       .source = arena_text(arena, source, strlen(source)),
-                                      .table_entry_count = count,
+                                      .entries_of_table_value = count,
                                       .at = copy_loc(arena, at)});
     text_release(&value);
 }
@@ -305,7 +305,7 @@ void cluster_field_set_rate(struct cluster *cluster, struct arena *arena,
     *(double *)member_address(cluster, field) = bytes_per_s;
     record_fact(cluster, arena, field,
                 (struct cluster_fact){.path = field->path,
-                                      .value_text =
+                                      .value_as_written =
                                           isinf(bytes_per_s)
                                               ? "infinite"
                                               : arena_printf(arena, "%.6g GB/s", bytes_per_s / 1e9),

@@ -21,7 +21,7 @@ enum field_type {
 };
 
 /* The condition under which a file must give a field. */
-enum field_need {
+enum field_required_if {
     NEED_ALWAYS,
     NEED_NICS,    /* if nic.count is not 0 */
     NEED_LINKS,   /* if the fabric is not pcie */
@@ -34,10 +34,10 @@ struct cluster_field {
     const char *section, *key; /* section NULL: at the top of the file */
     const char *path;          /* "section.key" */
     enum field_type type;
-    enum field_need need;
+    enum field_required_if need;
     size_t offset;    /* of the member in struct cluster */
-    double low, high; /* limits of the value; with low_is_excluded it must be above low */
-    bool low_is_excluded;
+    double low, high; /* limits of the value; with is_low_limit_excluded it must be above low */
+    bool is_low_limit_excluded;
 };
 
 enum { CLUSTER_FIELD_COUNT = 58 };

@@ -362,12 +362,12 @@ static enum status check_lengths(const struct cluster *cluster, struct diag *dia
         const struct cluster_fact *fact = cluster_find_fact(cluster, tables[i].path);
         if (!fact || !cluster_field_is_required(cluster, field))
             continue;
-        if ((int64_t)fact->table_entry_count == tables[i].length)
+        if ((int64_t)fact->entries_of_table_value == tables[i].length)
             continue;
         struct text origin = {0};
         cluster_field_put_origin(&origin, cluster, cluster_field_find(tables[i].of), fact->at);
         diag_error(diag, fact->at, STATUS_BAD_INPUT, "%s has %zu entries, but %s is %lld%s",
-                   tables[i].path, fact->table_entry_count, tables[i].of,
+                   tables[i].path, fact->entries_of_table_value, tables[i].of,
                    (long long)tables[i].length, origin.data ? origin.data : "");
         text_release(&origin);
         return STATUS_BAD_INPUT;

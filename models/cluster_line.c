@@ -269,7 +269,7 @@ static enum status check_board_value(struct cluster_line *line, const char *word
 
 /* True if an option of a line may set the field. It may not be a table, a number of table entries, or the number of
  * nodes, with which the line begins. */
-static bool is_settable(const struct cluster_field *field)
+static bool is_field_settable_in_line(const struct cluster_field *field)
 {
     static const char *const fixed[] = {"nodes", "gpus_per_node", "pcie.switches", "nic.count"};
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
@@ -282,7 +282,7 @@ bool cluster_line_may_set(const char *path)
 {
     const struct cluster_field *field = cluster_field_find(path);
     return strcmp(path, "nics") == 0 || strcmp(path, "board") == 0 ||
-           (field != NULL && is_settable(field));
+           (field != NULL && is_field_settable_in_line(field));
 }
 
 static enum status report_unknown_option(struct cluster_line *line, const char *name, struct loc at)
@@ -290,7 +290,7 @@ static enum status report_unknown_option(struct cluster_line *line, const char *
     const char *known[CLUSTER_FIELD_COUNT + 2] = {"nics", "board"};
     size_t count = 2;
     for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++)
-        if (is_settable(&cluster_fields[i]))
+        if (is_field_settable_in_line(&cluster_fields[i]))
             known[count++] = cluster_fields[i].path;
     const char *near = diag_nearest(name, known, count);
     if (near)
@@ -423,7 +423,7 @@ enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, con
                                     cut ? cluster->name : cluster->summary);
     cluster->name = name;
     if (line.fits_on_mesh_board && !line.board_set)
-        cluster->other_wiring_line =
+        cluster->line_with_other_wiring =
             arena_printf(arena, "%s%sboard=mesh", name, strchr(name, ':') ? "," : ":");
     cluster_set_derived_members(cluster);
     return cluster_check(cluster, diag);

@@ -59,7 +59,7 @@ enum { COST_MAX_DIMS = 8 };
  * the other side in steps of `step_columns`. In the forward, rows are queries and the loop is over keys; in the
  * backward, rows are keys and the loop is over queries. A head dim is padded to the next one that is listed. */
 struct cost_attention {
-    bool is_present;
+    bool is_family_present;
     double tile_rows, step_columns;
     double ramp_s; /* prologue and epilogue of one block */
     size_t dim_count;
@@ -93,7 +93,7 @@ struct cost_facts {
 
 /* The kernels by which an implementation does a piece of work for which others have one fused kernel: kernels that work
  * on single elements, reduce, gather rows or scatter rows, one after another. */
-struct cost_chain {
+struct cost_elementwise_chain {
     /* The bytes of device memory that the chain's kernels move for each element; 0: there is no chain, but one kernel
      * that reads or writes each operand once. Work that may be a chain: a norm, a rotation, an activation, a sum, a
      * loss, a look-up in a divided table, the copies of tokens for experts, a square sum, a clip, AdamW. */
@@ -106,7 +106,7 @@ struct cost_chain {
     /* two parts of bytes_per_element: what kernels that gather rows move, and what kernels that scatter rows move */
     double gathered_bytes, scattered_bytes;
     /* for unpermute: the chain that applies instead if copies have no weights; NULL: it is then one kernel */
-    const struct cost_chain *unweighted_chain;
+    const struct cost_elementwise_chain *unweighted_chain;
 };
 
 /* The measured time of a matrix product or of attention. */
@@ -139,14 +139,14 @@ struct device_cost {
     /* [implementations] bytes that a merge moves for each element of a tile's output */
     double merge_bytes_per_element[ATTENTION_IMPL_COUNT];
     /* [implementations] watts that the kernels would draw at their highest rate; 0: device_tensor_power */
-    double attention_watts[ATTENTION_IMPL_COUNT];
+    double watts_by_attention_impl[ATTENTION_IMPL_COUNT];
     /* The share of device_memory_bytes_per_s that one kind of work reaches; 0: it is not known, and the share of the
      * kind's class applies (memory_stream_fraction and the like). */
     double kind_bandwidth_share[WORK_KIND_COUNT];
 
     /* The chain of kernels for each kind of work. It depends on the implementation and not on the device, so the caller
      * sets it (docs/costs.md, "Chains of kernels"). */
-    struct cost_chain chain[WORK_KIND_COUNT];
+    struct cost_elementwise_chain chain[WORK_KIND_COUNT];
     struct cost_points points;
 
     /* The seconds of memory-bound kernels in a step for each second of its products and attention at the highest clock;
@@ -222,8 +222,8 @@ double cost_document_attention_s(const struct device_cost *cost, enum attention_
 
 /* Returns the seconds of the work in a run of less than about a second, at the highest clock, as a microbenchmark
  * measures it: the power limit does not slow it. */
-double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
-                    const struct work *work);
+double cost_work_burst_s(const struct device_cost *cost, enum attention_impl impl,
+                         const struct work *work);
 
 /* Returns the seconds of `kernels` elementwise kernels, which together move `bytes` bytes. */
 double cost_elementwise_s(const struct device_cost *cost, double kernels, double bytes);

@@ -12,7 +12,7 @@ static const double MASKED_EXTRA = 0.5;
  * element; it loops over all columns of any other step. */
 struct attention_blocks {
     double block_count;                  /* number of blocks that have any work */
-    double total_columns;                /* columns over which all blocks together loop */
+    double block_columns_total;          /* columns over which all blocks together loop */
     double fewest_columns, most_columns; /* the fewest and the most columns of one block */
 };
 
@@ -51,7 +51,7 @@ static double clamped_sum(double first, double step, double n, double top)
  *                . . . . . .
  *
  * The 4 blocks that see anything loop over 12 columns. The upper edge of the band crosses blocks 1 to 3. */
-struct mask_band {
+struct mask_diagonal_band {
     double rows, columns, offset, window;
     bool is_causal, is_windowed;
 };
@@ -60,16 +60,16 @@ struct mask_band {
  * end, i' = q - 1 - i and j' = kv - 1 - j, the condition j <= i + offset becomes i' <= j' + offset + q - kv, which has
  * the same form with the sides exchanged. Blocks are counted from the first key, so keys are padded to whole blocks
  * after the last key; this adds rows - kv to j', and the new offset is offset + q - rows. */
-static struct mask_band mask_band_of(enum work_kind kind, const struct attention_piece *piece,
-                                     bool causal, double tile)
+static struct mask_diagonal_band
+mask_band_of(enum work_kind kind, const struct attention_piece *piece, bool causal, double tile)
 {
     double q = (double)piece->query_count, kv = (double)piece->key_count;
-    struct mask_band band = {.rows = q,
-                             .columns = kv,
-                             .offset = (double)piece->offset,
-                             .window = (double)piece->window,
-                             .is_causal = causal,
-                             .is_windowed = piece->window > 0};
+    struct mask_diagonal_band band = {.rows = q,
+                                      .columns = kv,
+                                      .offset = (double)piece->offset,
+                                      .window = (double)piece->window,
+                                      .is_causal = causal,
+                                      .is_windowed = piece->window > 0};
     if (kind == WORK_ATTENTION_BACKWARD) {
         band.rows = ceil(kv / tile) * tile;
         band.columns = q;
@@ -83,24 +83,24 @@ static struct mask_band mask_band_of(enum work_kind kind, const struct attention
  * the step. */
 static void subtract_hidden_columns(struct attention_blocks *blocks,
                                     const struct cost_attention *attention,
-                                    const struct mask_band *band, double count, double all)
+                                    const struct mask_diagonal_band *band, double count, double all)
 {
     double tile = attention->tile_rows, step = attention->step_columns;
     /* the number of columns that the window hides from block 0, rounded down to a multiple of the step */
     double hidden = floor((band->offset - band->window + 1) / step) * step;
-    blocks->total_columns -= clamped_sum(hidden, tile, count, all);
+    blocks->block_columns_total -= clamped_sum(hidden, tile, count, all);
     blocks->fewest_columns -= clamp(hidden, 0, all);
     blocks->most_columns = fmin(blocks->most_columns, ceil((band->window + tile) / step) * step);
 }
 
 /* Returns the blocks of one head for one piece. The sum of their columns is exact if the rows of a tile are a multiple
- * of the step's columns. causal: the piece is a band (struct mask_band); false: every row sees every column. */
+ * of the step's columns. causal: the piece is a band (struct mask_diagonal_band); false: every row sees every column. */
 static struct attention_blocks blocks_of_piece(const struct cost_attention *attention,
                                                enum work_kind kind,
                                                const struct attention_piece *piece, bool causal)
 {
     double tile = attention->tile_rows, step = attention->step_columns;
-    struct mask_band band = mask_band_of(kind, piece, causal, tile);
+    struct mask_diagonal_band band = mask_band_of(kind, piece, causal, tile);
     double count = ceil(band.rows / tile), all = ceil(band.columns / step) * step;
     if (!band.is_causal || band.rows == 0)
         return (struct attention_blocks){count, count * all, all, all};
@@ -110,10 +110,11 @@ static struct attention_blocks blocks_of_piece(const struct cost_attention *atte
     /* Without a window, a block loops from column 0 to the last column that its last row sees. */
     double first_end = ceil((band.offset + fmin(tile, band.rows)) / step) * step;
     double last_end = ceil((band.offset + band.rows) / step) * step;
-    struct attention_blocks blocks = {
-        .total_columns = clamped_sum(first_end, tile, count - 1, all) + clamp(last_end, 0, all),
-        .most_columns = clamp(last_end, 0, all),
-        .fewest_columns = clamp(first_end, 0, all)};
+    struct attention_blocks blocks = {.block_columns_total =
+                                          clamped_sum(first_end, tile, count - 1, all) +
+                                          clamp(last_end, 0, all),
+                                      .most_columns = clamp(last_end, 0, all),
+                                      .fewest_columns = clamp(first_end, 0, all)};
     double unseeing_before = clamp(ceil(-band.offset / tile), 0, count), unseeing_after = 0;
     if (band.is_windowed) {
         double end = ceil((band.columns - band.offset + band.window - 1) / tile);
@@ -124,9 +125,9 @@ static struct attention_blocks blocks_of_piece(const struct cost_attention *atte
      * edge, which crosses as many blocks. */
     double end = clamp(ceil((band.columns - 1 - band.offset) / tile), 0, count);
     double crossed = fmax(end - unseeing_before, 0);
-    blocks.total_columns += crossed * tile * MASKED_EXTRA * (band.is_windowed ? 2 : 1);
+    blocks.block_columns_total += crossed * tile * MASKED_EXTRA * (band.is_windowed ? 2 : 1);
     blocks.block_count = count - unseeing_before - unseeing_after;
-    blocks.total_columns = fmax(blocks.total_columns, 0);
+    blocks.block_columns_total = fmax(blocks.block_columns_total, 0);
     blocks.fewest_columns = clamp(blocks.fewest_columns, 0, blocks.most_columns);
     return blocks;
 }
@@ -163,7 +164,7 @@ static struct attention_blocks blocks_of_pieces(const struct cost_attention *att
                                                   : fmin(all.fewest_columns, blocks.fewest_columns);
         all.most_columns = fmax(all.most_columns, blocks.most_columns);
         all.block_count += blocks.block_count;
-        all.total_columns += blocks.total_columns;
+        all.block_columns_total += blocks.block_columns_total;
     }
     return all;
 }
@@ -172,14 +173,15 @@ static struct attention_blocks blocks_of_pieces(const struct cost_attention *att
  * the last may be only partly filled. If lengths differ, all multiprocessors are busy until the last block starts; then
  * they finish at times spread over the length of the longest block, so half of that length is lost. The result is a
  * mean of the two cases, weighted by how much the lengths differ. */
-static double blocks_s(const struct device_cost *cost, const struct cost_attention *attention,
-                       struct attention_blocks blocks, double heads, double column_s)
+static double attention_blocks_s(const struct device_cost *cost,
+                                 const struct cost_attention *attention,
+                                 struct attention_blocks blocks, double heads, double column_s)
 {
     double multiprocessors = cost->device_sm_count, count = blocks.block_count * heads;
     if (count == 0)
         return 0;
     double longest = blocks.most_columns * column_s + attention->ramp_s;
-    double work = heads * blocks.total_columns * column_s + count * attention->ramp_s;
+    double work = heads * blocks.block_columns_total * column_s + count * attention->ramp_s;
     double uneven = blocks.most_columns > 0 ? 1 - blocks.fewest_columns / blocks.most_columns : 0;
     double thin = ceil(count / multiprocessors) - count / multiprocessors;
     double lost = ((1 - uneven) * thin + uneven / 2) * longest;
@@ -202,9 +204,9 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
 }
 
 /* Returns the watts that an implementation's kernels would draw at their highest rate. */
-static double attention_watts(const struct device_cost *cost, enum attention_impl impl)
+static double watts_by_attention_impl(const struct device_cost *cost, enum attention_impl impl)
 {
-    double of_impl = cost->attention_watts[impl];
+    double of_impl = cost->watts_by_attention_impl[impl];
     return of_impl > 0 ? of_impl : cost->device_tensor_power;
 }
 
@@ -212,13 +214,13 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
                                  enum attention_direction pass, size_t i)
 {
     return cost->attention[impl][pass].flop_per_s[i] *
-           cost_power_limited_rate_share(cost, attention_watts(cost, impl));
+           cost_power_limited_rate_share(cost, watts_by_attention_impl(cost, impl));
 }
 
 double cost_attention_mhz(const struct device_cost *cost, enum attention_impl impl)
 {
     return cost->device_clock_mhz *
-           cost_power_limited_rate_share(cost, attention_watts(cost, impl));
+           cost_power_limited_rate_share(cost, watts_by_attention_impl(cost, impl));
 }
 
 /* Returns the flop/s of a kernel whose heads of v have another width than those of q and k. Device files have only the
@@ -243,18 +245,18 @@ static double flop_per_s_of_unequal_heads(const struct cost_attention *attention
 }
 
 /* The facts about one attention op that are known before it is timed. */
-struct attention_op {
+struct timed_attention_op {
     const struct cost_attention *attention;
     struct attention_blocks blocks;
     double heads, column_s; /* column_s: seconds of one column of one block at the highest clock */
     double other_kernels_s; /* seconds of the kernels before and after a backward */
 };
 
-static struct attention_op attention_op_without_blocks(const struct device_cost *cost,
-                                                       enum attention_impl impl,
-                                                       const struct work *work)
+static struct timed_attention_op attention_op_without_blocks(const struct device_cost *cost,
+                                                             enum attention_impl impl,
+                                                             const struct work *work)
 {
-    struct attention_op op = {.heads = (double)work->attention.heads};
+    struct timed_attention_op op = {.heads = (double)work->attention.heads};
     size_t i;
     bool found = cost_attention_find(cost, impl, work, &op.attention, &i);
     assert(found); /* cost_check_attention() has found the parameters */
@@ -275,10 +277,10 @@ static struct attention_op attention_op_without_blocks(const struct device_cost 
     return op;
 }
 
-static struct attention_op attention_op_of(const struct device_cost *cost, enum attention_impl impl,
-                                           const struct work *work)
+static struct timed_attention_op attention_op_of(const struct device_cost *cost,
+                                                 enum attention_impl impl, const struct work *work)
 {
-    struct attention_op op = attention_op_without_blocks(cost, impl, work);
+    struct timed_attention_op op = attention_op_without_blocks(cost, impl, work);
     op.blocks = blocks_of_work(op.attention, work);
     return op;
 }
@@ -287,27 +289,27 @@ static struct attention_op attention_op_of(const struct device_cost *cost, enum 
  * blocks were spread evenly over the multiprocessors. */
 static struct cost_tensor_work tensor_work_of(const struct device_cost *cost,
                                               enum attention_impl impl,
-                                              const struct attention_op *op)
+                                              const struct timed_attention_op *op)
 {
     return (struct cost_tensor_work){
-        op->blocks.total_columns * op->heads * op->column_s / cost->device_sm_count,
-        attention_watts(cost, impl), cost->device_kernel_start_s + op->other_kernels_s};
+        op->blocks.block_columns_total * op->heads * op->column_s / cost->device_sm_count,
+        watts_by_attention_impl(cost, impl), cost->device_kernel_start_s + op->other_kernels_s};
 }
 
 struct cost_tensor_work cost_attention_tensor_work(const struct device_cost *cost,
                                                    enum attention_impl impl,
                                                    const struct work *work)
 {
-    struct attention_op op = attention_op_of(cost, impl, work);
+    struct timed_attention_op op = attention_op_of(cost, impl, work);
     return tensor_work_of(cost, impl, &op);
 }
 
 static double attention_op_s(const struct device_cost *cost, enum attention_impl impl,
-                             const struct work *work, const struct attention_op *op,
+                             const struct work *work, const struct timed_attention_op *op,
                              enum cost_clock clock)
 {
     const struct cost_tensor_work busy = tensor_work_of(cost, impl, op);
-    double blocks = blocks_s(cost, op->attention, op->blocks, op->heads, op->column_s);
+    double blocks = attention_blocks_s(cost, op->attention, op->blocks, op->heads, op->column_s);
     double memory =
         cost_memory_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
     double burst_s = busy.other_kernels_s + fmax(fmax(blocks, busy.seconds), memory);
@@ -317,7 +319,7 @@ static double attention_op_s(const struct device_cost *cost, enum attention_impl
 double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
                         const struct work *work, enum cost_clock clock)
 {
-    struct attention_op op = attention_op_of(cost, impl, work);
+    struct timed_attention_op op = attention_op_of(cost, impl, work);
     return attention_op_s(cost, impl, work, &op, clock);
 }
 
@@ -325,7 +327,7 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
                                const struct work *work, const struct attention_piece *piece,
                                size_t count)
 {
-    struct attention_op op = attention_op_without_blocks(cost, impl, work);
+    struct timed_attention_op op = attention_op_without_blocks(cost, impl, work);
     op.blocks = blocks_of_pieces(op.attention, (enum work_kind)work->kind, piece, count);
     return attention_op_s(cost, impl, work, &op, COST_SUSTAINED);
 }

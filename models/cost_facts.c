@@ -95,7 +95,7 @@ void cost_print(struct text *out, const struct device_cost *cost)
     struct text name = {0};
     for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++) {
         for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
-            if (!cost->attention[impl][pass].is_present)
+            if (!cost->attention[impl][pass].is_family_present)
                 continue;
             name.size = 0;
             text_printf(&name, "attention.%s.%s", attention_impl_name((enum attention_impl)impl),

@@ -9,7 +9,7 @@
 enum { BASE_DEPTH_MAX = 4, SCHEMA = 1, KEYS_MAX = 32 };
 
 /* Reads memory.kinds: {"gelu": {...}, ...}, the bandwidth shares of single kinds of work. */
-static enum status read_kinds(struct cost_reader reader, struct json_node kinds)
+static enum status read_kind_bandwidth_shares(struct cost_reader reader, struct json_node kinds)
 {
     static const struct cost_param share = {
         .unit = UNIT_NONE,
@@ -43,7 +43,7 @@ static enum status read_family(struct cost_reader reader, struct json_node objec
     if (family == COST_MEMORY)
         known[count++] = "kinds";
     for (size_t i = 0; i < cost_param_count; i++) {
-        if (cost_params[i].family_id != family)
+        if (cost_params[i].family_of_param != family)
             continue;
         assert(count < KEYS_MAX);
         known[count++] = cost_params[i].field;
@@ -52,7 +52,7 @@ static enum status read_family(struct cost_reader reader, struct json_node objec
     for (size_t i = 0; status == STATUS_OK && i < cost_param_count; i++) {
         const struct cost_param *param = &cost_params[i];
         struct json_node node = {0};
-        if (param->family_id == family)
+        if (param->family_of_param == family)
             node = json_find(object, param->field);
         if (!node.value)
             continue;
@@ -63,7 +63,7 @@ static enum status read_family(struct cost_reader reader, struct json_node objec
     if (status == STATUS_OK && family == COST_MEMORY && json_find(object, "kinds").value) {
         status = json_get_object(object, "kinds", &kinds, reader.diag);
         if (status == STATUS_OK)
-            status = read_kinds(reader, kinds);
+            status = read_kind_bandwidth_shares(reader, kinds);
     }
     if (status == STATUS_OK)
         status = cost_read_calibration(reader, object, &reader.cost->calibration[family]);
@@ -77,7 +77,7 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
     enum status status = json_as_string(node, &base, reader.diag);
     if (status != STATUS_OK)
         return status;
-    if (reader.derived_file_count >= BASE_DEPTH_MAX)
+    if (reader.files_derived_from_this >= BASE_DEPTH_MAX)
         return json_error(node, reader.diag,
                           "bases nest more than %d deep; does '%s' build on itself?",
                           BASE_DEPTH_MAX, base);
@@ -87,7 +87,7 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
         return status;
     struct text text = {0};
     status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, reader.diag);
-    reader.derived_file_count++;
+    reader.files_derived_from_this++;
     if (status == STATUS_OK)
         status = read_document(reader, path, text.data ? text.data : "", text.size);
     text_release(&text);
@@ -125,9 +125,10 @@ static enum status check_complete(struct cost_reader reader, struct json_node ro
             const struct cost_attention *attention = &cost->attention[impl][pass];
             const struct cost_attention *other = &cost->attention[impl][!pass];
             const char *missing = NULL;
-            if (attention->is_present != other->is_present)
-                missing = attention->is_present ? cost_pass_names[!pass] : cost_pass_names[pass];
-            else if (!attention->is_present)
+            if (attention->is_family_present != other->is_family_present)
+                missing =
+                    attention->is_family_present ? cost_pass_names[!pass] : cost_pass_names[pass];
+            else if (!attention->is_family_present)
                 continue;
             else if (attention->tile_rows == 0)
                 missing = "tile";
@@ -202,7 +203,7 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
         if (status == STATUS_OK)
             status = cost_read_attention(reader, node);
     }
-    if (status == STATUS_OK && reader.derived_file_count == 0)
+    if (status == STATUS_OK && reader.files_derived_from_this == 0)
         status = check_complete(reader, root);
     return status;
 }

@@ -5,8 +5,8 @@
 
 /* Reads "rates": {"128": {...}, ...}, the flop/s by head dim. A rate replaces the one that a base has for the same head
  * dim; else it is inserted. */
-static enum status read_rates(struct cost_reader reader, struct json_node rates, const char *prefix,
-                              struct cost_attention *attention)
+static enum status read_attention_rates(struct cost_reader reader, struct json_node rates,
+                                        const char *prefix, struct cost_attention *attention)
 {
     static const struct cost_param rate = {
         .unit = UNIT_FLOP_PER_S,
@@ -69,8 +69,8 @@ const struct cost_param cost_pass_params[COST_PASS_PARAMS] = {
      .offset = offsetof(struct cost_attention, unequal_dims_rate_share)},
 };
 
-static enum status read_pass(struct cost_reader reader, struct json_node object, const char *prefix,
-                             struct cost_attention *attention)
+static enum status read_attention_pass(struct cost_reader reader, struct json_node object,
+                                       const char *prefix, struct cost_attention *attention)
 {
     static const char *const known[] = {"tile",  "step",       "ramp_s",   "unequal_share",
                                         "rates", "calibrated", "estimated"};
@@ -87,11 +87,11 @@ static enum status read_pass(struct cost_reader reader, struct json_node object,
     if (status == STATUS_OK && json_find(object, "rates").value) {
         status = json_get_object(object, "rates", &rates, reader.diag);
         if (status == STATUS_OK)
-            status = read_rates(reader, rates, prefix, attention);
+            status = read_attention_rates(reader, rates, prefix, attention);
     }
     if (status == STATUS_OK)
         status = cost_read_calibration(reader, object, &attention->calibration);
-    attention->is_present = true;
+    attention->is_family_present = true;
     return status;
 }
 
@@ -122,13 +122,13 @@ static enum status read_impl(struct cost_reader reader, struct json_node object,
     if (status == STATUS_OK && node.value)
         status = cost_read_number(reader, node,
                                   arena_printf(reader.arena, "attention.%s.power", impl_name),
-                                  &power, &reader.cost->attention_watts[impl]);
+                                  &power, &reader.cost->watts_by_attention_impl[impl]);
     for (int pass = 0; status == STATUS_OK && pass < ATTENTION_PASS_COUNT; pass++) {
         if (!json_find(object, cost_pass_names[pass]).value)
             continue;
         status = json_get_object(object, cost_pass_names[pass], &node, reader.diag);
         if (status == STATUS_OK)
-            status = read_pass(
+            status = read_attention_pass(
                 reader, node,
                 arena_printf(reader.arena, "attention.%s.%s", impl_name, cost_pass_names[pass]),
                 &reader.cost->attention[impl][pass]);

@@ -107,7 +107,7 @@ static double merge_bytes(const struct device_cost *cost, enum attention_impl im
 }
 
 /* Returns the number of elements by which a chain's bytes are counted; 0: the work has no chain. */
-static double chain_element_count(const struct work *work)
+static double elements_of_elementwise_chain(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_RMSNORM:
@@ -152,13 +152,14 @@ static double chain_element_count(const struct work *work)
     }
 }
 
-const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work)
+const struct cost_elementwise_chain *cost_chain_of(const struct device_cost *cost,
+                                                   const struct work *work)
 {
-    const struct cost_chain *chain = &cost->chain[work->kind];
+    const struct cost_elementwise_chain *chain = &cost->chain[work->kind];
     if (work->kind == WORK_UNPERMUTE && !work->permute.weights)
         chain = chain->unweighted_chain;
-    return chain != NULL && chain->bytes_per_element > 0 && chain_element_count(work) > 0 &&
-                   !cost->is_ideal
+    return chain != NULL && chain->bytes_per_element > 0 &&
+                   elements_of_elementwise_chain(work) > 0 && !cost->is_ideal
                ? chain
                : NULL;
 }
@@ -190,9 +191,9 @@ double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_
         return cost_memory_traffic_bytes(cost, work_attention_impl(work, impl), &as);
     if (work->kind == WORK_MERGE && !cost->is_ideal)
         return merge_bytes(cost, impl, work);
-    const struct cost_chain *chain = cost_chain_of(cost, work);
+    const struct cost_elementwise_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL)
-        return chain_element_count(work) * chain->bytes_per_element;
+        return elements_of_elementwise_chain(work) * chain->bytes_per_element;
     double bytes = work_memory_bytes(work);
     if (work->kind == WORK_ATTENTION_BACKWARD && !cost->is_ideal)
         bytes += cost_memory_around_attention_bytes(work);
@@ -203,8 +204,8 @@ double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_
  * move at the rates of the classes gather and scatter. Slow kernels take as long as their elements
  * take at memory_element_rate, but at least as long as their bytes take; if that rate is not known,
  * they count as the others. All other bytes move at the rate of the class stream. */
-static double chain_s(const struct device_cost *cost, const struct cost_chain *chain,
-                      double elements)
+static double elementwise_chain_s(const struct device_cost *cost,
+                                  const struct cost_elementwise_chain *chain, double elements)
 {
     bool slow = cost->memory_element_rate > 0 && chain->slow_kernel_passes > 0;
     double gathered = elements * chain->gathered_bytes,
@@ -232,13 +233,13 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock)
 {
     (void)clock; /* the power limit does not slow work that waits for memory */
-    if (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_NOTHING)
+    if (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_TAKES_NO_TIME)
         return 0;
     double fraction = cost_bandwidth_share(cost, work);
     assert(fraction > 0);
-    const struct cost_chain *chain = cost_chain_of(cost, work);
+    const struct cost_elementwise_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL)
-        return chain_s(cost, chain, chain_element_count(work));
+        return elementwise_chain_s(cost, chain, elements_of_elementwise_chain(work));
     /* a share that is the kind's own was fitted to times that contain memory.start_s */
     double start_s = cost->kind_bandwidth_share[work->kind] > 0 ? 0 : cost->memory_start_s;
     double seconds =

@@ -19,7 +19,8 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
                                size_t count);
 
 /* Returns the chain of kernels that does the work; NULL: one kernel does it. */
-const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work);
+const struct cost_elementwise_chain *cost_chain_of(const struct device_cost *cost,
+                                                   const struct work *work);
 
 /* The work that a matrix product or an attention gives to the tensor cores, and the rest of its time. The power limit
  * slows only the former. */
@@ -73,7 +74,7 @@ void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct c
 /* A row of models/cost_params.def. */
 struct cost_param {
     const char *family, *field;
-    enum cost_family family_id;
+    enum cost_family family_of_param;
     enum unit_kind unit;
     double low, high;
     const char *meaning;

@@ -47,8 +47,9 @@ static enum status read_quantity(struct json_node node, const struct cost_param 
 }
 
 /* Reads "interval": [lowest, highest], which must enclose the value. */
-static enum status read_interval(struct json_node node, const struct cost_param *param,
-                                 struct cost_fact *fact, struct diag *diag)
+static enum status read_lowest_and_highest_value(struct json_node node,
+                                                 const struct cost_param *param,
+                                                 struct cost_fact *fact, struct diag *diag)
 {
     if (!json_is_array(node) || json_element_count(node) != 2)
         return json_error(node, diag, "expected [lowest, highest]");
@@ -86,7 +87,7 @@ enum status cost_read_number(struct cost_reader reader, struct json_node node, c
     status = read_quantity(quantity, param, value, diag);
     struct cost_fact fact = {.value = *value, .unit = param->unit, .meaning = param->meaning};
     if (status == STATUS_OK && interval.value)
-        status = read_interval(interval, param, &fact, diag);
+        status = read_lowest_and_highest_value(interval, param, &fact, diag);
     if (status == STATUS_OK && json_find(node, "spread").value)
         status = json_get_double(node, "spread", 0, 10, &fact.spread, diag);
     if (status == STATUS_OK)

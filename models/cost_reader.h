@@ -12,7 +12,7 @@ struct cost_reader {
     struct device_cost *cost;
     struct arena *arena;
     struct diag *diag;
-    int derived_file_count; /* number of files that the present one is a base of, directly or through others */
+    int files_derived_from_this; /* number of files that the present one is a base of, directly or through others */
 };
 
 /* Returns a copy of text that lives as long as the costs. */

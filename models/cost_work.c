@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* Returns 0: the time of communication, copies and kinds of STREAM_SYNC is that of links and of the issuing thread. */
-static double zero_device_s(const struct device_cost *cost, enum attention_impl impl,
-                            const struct work *work, enum cost_clock clock)
+static double no_device_time_s(const struct device_cost *cost, enum attention_impl impl,
+                               const struct work *work, enum cost_clock clock)
 {
     (void)cost;
     (void)impl;
@@ -20,86 +20,86 @@ static double zero_device_s(const struct device_cost *cost, enum attention_impl 
 
 /* The call that the issuing thread makes for an op. */
 enum issue_kind {
-    ISSUE_OP,         /* op_count calls into the framework, which launch kernel_count kernels */
-    ISSUE_COLLECTIVE, /* one call of a collective, a message or a barrier */
-    ISSUE_COPY,       /* one call that starts a copy */
-    ISSUE_SYNC        /* one call that waits */
+    ISSUE_FRAMEWORK_CALLS, /* op_count calls into the framework, which launch kernel_count kernels */
+    ISSUE_COLLECTIVE,      /* one call of a collective, a message or a barrier */
+    ISSUE_COPY,            /* one call that starts a copy */
+    ISSUE_SYNC             /* one call that waits */
 };
 
 struct kind_cost_functions {
     cost_function *device_s;
     enum issue_kind issue_kind;
-    int op_count, kernel_count; /* these only count for ISSUE_OP */
+    int op_count, kernel_count; /* these only count for ISSUE_FRAMEWORK_CALLS */
 };
 
 /* The numbers of calls and kernels are those of the fused kernels that training frameworks use. A merge is as in
  * PyTorch code: a cast, one jitted update of o, one of lse, and a copy back of each. */
 static const struct kind_cost_functions kind_costs[WORK_KIND_COUNT] = {
-    [WORK_MATMUL] = {cost_matmul_s, ISSUE_OP, 1, 1},
-    [WORK_QUANTISE] = {cost_memory_s, ISSUE_OP, 1, 2},
-    [WORK_DEQUANTISE] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_ATTENTION] = {cost_attention_s, ISSUE_OP, 2, 1},
-    [WORK_ATTENTION_BACKWARD] = {cost_attention_s, ISSUE_OP, 2, 4},
-    [WORK_MERGE] = {cost_memory_s, ISSUE_OP, 5, 5},
-    [WORK_SINK] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_SINK_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 2},
-    [WORK_RMSNORM] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_RMSNORM_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 2},
-    [WORK_LAYERNORM] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_LAYERNORM_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 2},
-    [WORK_ROPE] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_ROPE_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_LATENT_KEYS] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_LATENT_KEYS_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_SWIGLU] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_SWIGLU_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_GELU] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_GELU_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_ROUTE] = {cost_memory_s, ISSUE_OP, 2, 2},
-    [WORK_ROUTE_BACKWARD] = {cost_memory_s, ISSUE_OP, 2, 2},
-    [WORK_PERMUTE] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_UNPERMUTE] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_UNPERMUTE_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_PERMUTE_WEIGHTS] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_PERMUTE_WEIGHTS_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_EMBEDDING] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_EMBEDDING_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 2},
-    [WORK_CROSS_ENTROPY] = {cost_memory_s, ISSUE_OP, 1, 2},
-    [WORK_CROSS_ENTROPY_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_CROSS_ENTROPY_PARTIAL] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_CROSS_ENTROPY_FINISH] = {cost_memory_s, ISSUE_OP, 1, 2},
-    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_ADD] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_CAST] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_FILL] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_PACK] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_UNPACK] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_HEAD_EXPAND] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_HEAD_REDUCE] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_TAKE_ROWS] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_ADD_ROWS] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_MERGE_ROWS] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_ROW_DOT] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_COLUMN_SUM] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_ADAMW] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_SQUARE_SUM] = {cost_memory_s, ISSUE_OP, 1, 2},
-    [WORK_CLIP] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_OPAQUE] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_ALL_TO_ALL] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_ALL_GATHER] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_REDUCE_SCATTER] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_ALL_REDUCE] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_REDUCE] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_BROADCAST] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_SCATTER] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_EXCHANGE] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_SHIFT] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_SEND] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_RECV] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
-    [WORK_H2D] = {zero_device_s, ISSUE_COPY, 1, 0},
-    [WORK_D2H] = {zero_device_s, ISSUE_COPY, 1, 0},
-    [WORK_HOST_SYNC] = {zero_device_s, ISSUE_SYNC, 1, 0},
-    [WORK_BARRIER] = {zero_device_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_MATMUL] = {cost_matmul_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_QUANTISE] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 2},
+    [WORK_DEQUANTISE] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_ATTENTION] = {cost_attention_s, ISSUE_FRAMEWORK_CALLS, 2, 1},
+    [WORK_ATTENTION_BACKWARD] = {cost_attention_s, ISSUE_FRAMEWORK_CALLS, 2, 4},
+    [WORK_MERGE] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 5, 5},
+    [WORK_SINK] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_SINK_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 2},
+    [WORK_RMSNORM] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_RMSNORM_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 2},
+    [WORK_LAYERNORM] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_LAYERNORM_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 2},
+    [WORK_ROPE] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_ROPE_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_LATENT_KEYS] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_LATENT_KEYS_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_SWIGLU] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_SWIGLU_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_GELU] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_GELU_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_ROUTE] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 2, 2},
+    [WORK_ROUTE_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 2, 2},
+    [WORK_PERMUTE] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_UNPERMUTE] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_UNPERMUTE_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_PERMUTE_WEIGHTS] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_PERMUTE_WEIGHTS_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_EMBEDDING] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_EMBEDDING_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 2},
+    [WORK_CROSS_ENTROPY] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 2},
+    [WORK_CROSS_ENTROPY_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_CROSS_ENTROPY_PARTIAL] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_CROSS_ENTROPY_FINISH] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 2},
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_ADD] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_CAST] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_FILL] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_PACK] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_UNPACK] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_HEAD_EXPAND] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_HEAD_REDUCE] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_TAKE_ROWS] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_ADD_ROWS] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_MERGE_ROWS] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_ROW_DOT] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_COLUMN_SUM] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_ADAMW] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_SQUARE_SUM] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 2},
+    [WORK_CLIP] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_OPAQUE] = {cost_memory_s, ISSUE_FRAMEWORK_CALLS, 1, 1},
+    [WORK_ALL_TO_ALL] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_ALL_GATHER] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_REDUCE_SCATTER] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_ALL_REDUCE] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_REDUCE] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_BROADCAST] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_SCATTER] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_EXCHANGE] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_SHIFT] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_SEND] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_RECV] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
+    [WORK_H2D] = {no_device_time_s, ISSUE_COPY, 1, 0},
+    [WORK_D2H] = {no_device_time_s, ISSUE_COPY, 1, 0},
+    [WORK_HOST_SYNC] = {no_device_time_s, ISSUE_SYNC, 1, 0},
+    [WORK_BARRIER] = {no_device_time_s, ISSUE_COLLECTIVE, 1, 1},
 };
 
 double cost_ideal_s(double peak_flop_per_s, const struct work *work)
@@ -172,8 +172,8 @@ double cost_document_attention_s(const struct device_cost *cost, enum attention_
            measured_to_formula_ratio(cost, impl, work, piece, count);
 }
 
-double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
-                    const struct work *work)
+double cost_work_burst_s(const struct device_cost *cost, enum attention_impl impl,
+                         const struct work *work)
 {
     return work_s(cost, impl, work, COST_BURST);
 }
@@ -181,11 +181,11 @@ double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
 double cost_host_issue_s(const struct device_cost *cost, const struct work *work)
 {
     assert(work->kind < WORK_KIND_COUNT && kind_costs[work->kind].op_count > 0);
-    if (cost->is_ideal || (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_NOTHING))
+    if (cost->is_ideal || (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_TAKES_NO_TIME))
         return 0;
     const struct work as = work_cost_equivalent(work);
     const struct kind_cost_functions *kind = &kind_costs[as.kind];
-    const struct cost_chain *chain = cost_chain_of(cost, work);
+    const struct cost_elementwise_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL) /* each kernel of a chain is an operator of its own */
         return chain->kernel_count * (cost->host_op_s + cost->host_kernel_s);
     switch (kind->issue_kind) {
@@ -218,8 +218,8 @@ double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes
 
 static bool has_attention(const struct device_cost *cost, int impl)
 {
-    return cost->attention[impl][ATTENTION_FORWARD_PASS].is_present &&
-           cost->attention[impl][ATTENTION_BACKWARD_PASS].is_present;
+    return cost->attention[impl][ATTENTION_FORWARD_PASS].is_family_present &&
+           cost->attention[impl][ATTENTION_BACKWARD_PASS].is_family_present;
 }
 
 /* True if an implementation multiplies in 8 bits. --attention does not offer it: --attention-products asks the
@@ -281,7 +281,7 @@ enum status cost_check_attention(const struct device_cost *cost, enum attention_
     fits = cost_attention_find(cost, impl, &work, &backward, &i) && fits;
     if (fits)
         return STATUS_OK;
-    if (forward->is_present && backward->is_present) {
+    if (forward->is_family_present && backward->is_family_present) {
         int64_t a = forward->head_dim[forward->dim_count - 1],
                 b = backward->head_dim[backward->dim_count - 1];
         return diag_error(diag, at, STATUS_BAD_INPUT,

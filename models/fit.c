@@ -246,8 +246,9 @@ static void put_parameter_names(struct text *out, const struct fit_search *searc
         }
 }
 
-static enum status refuse_fit(const struct fit_search *search, struct loc at, struct diag *diag,
-                              const char *before, const bool *chosen, const char *after)
+static enum status report_fit_refused(const struct fit_search *search, struct loc at,
+                                      struct diag *diag, const char *before, const bool *chosen,
+                                      const char *after)
 {
     struct text names = {0};
     put_parameter_names(&names, search, chosen);
@@ -276,13 +277,14 @@ static enum status fix_parameters_without_effect(struct fit_search *search, stru
         required += has_no_effect[i];
     }
     if (required > 0)
-        return refuse_fit(search, at, diag, "no point depends on ", has_no_effect, "");
+        return report_fit_refused(search, at, diag, "no point depends on ", has_no_effect, "");
     if (count > 0)
         list_free_parameters(search);
     return STATUS_OK;
 }
 
-static enum status check_rank(const struct fit_search *search, struct loc at, struct diag *diag)
+static enum status check_points_tell_parameters_apart(const struct fit_search *search,
+                                                      struct loc at, struct diag *diag)
 {
     bool chosen[FIT_PARAMS_MAX];
     if (search->free_count == 0)
@@ -290,9 +292,9 @@ static enum status check_rank(const struct fit_search *search, struct loc at, st
     gsl_matrix *j = jacobian_of(search);
     enum status status = STATUS_OK;
     if (find_parameters_without_effect(j, chosen) > 0)
-        status = refuse_fit(search, at, diag, "no point depends on ", chosen, "");
+        status = report_fit_refused(search, at, diag, "no point depends on ", chosen, "");
     else if (!has_full_rank(j, chosen))
-        status = refuse_fit(search, at, diag, "the points cannot tell ", chosen, " apart");
+        status = report_fit_refused(search, at, diag, "the points cannot tell ", chosen, " apart");
     gsl_matrix_free(j);
     return status;
 }
@@ -369,11 +371,12 @@ static void leave_one_out(struct fit *fit, const struct fit_search *all)
         minimise_within_bounds(&search);
         double error = relative_error(&search, search.value, point);
         sum += error * error;
-        fit->leave_one_out_points++;
+        fit->points_left_out_one_by_one++;
     }
     free(leverage);
-    fit->leave_one_out_error =
-        fit->leave_one_out_points > 0 ? sqrt(sum / (double)fit->leave_one_out_points) : 0;
+    fit->leave_one_out_error = fit->points_left_out_one_by_one > 0
+                                   ? sqrt(sum / (double)fit->points_left_out_one_by_one)
+                                   : 0;
 }
 
 /* Multiplies all rates and shares (parameters with scale 0) by one common factor: the one from 1e-4 to 1e4, in steps of
@@ -422,7 +425,7 @@ static enum status refit_until_stable(struct fit_search *search, struct loc at, 
                               search->free_count, search->problem->help);
         minimise_within_bounds(search);
     }
-    return check_rank(search, at, diag);
+    return check_points_tell_parameters_apart(search, at, diag);
 }
 
 /* Ends the program if GSL has no memory; all its other errors are return codes. */
@@ -453,17 +456,18 @@ enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct l
     fit->degrees_of_freedom = problem->point_count - search.free_count;
     find_residuals(fit, &search);
     set_standard_errors(fit, &search);
-    fit->is_scattered = fit->rms_error > problem->rms_error_limit;
-    if (fit->is_scattered) {
+    fit->is_refused_as_scattered = fit->rms_error > problem->rms_error_limit;
+    if (fit->is_refused_as_scattered) {
         status = diag_error(diag, at, STATUS_NO,
                             "%s: the fit lies %.1f %% from its %zu points (root mean square; at "
                             "most %.0f %% is accepted), %+.0f %% from the worst: %s",
                             problem->name, 100 * fit->rms_error, fit->point_count,
                             100 * problem->rms_error_limit, 100 * fit->worst_error,
-                            problem->scatter_help ? problem->scatter_help : problem->help);
+                            problem->scatter_refusal_advice ? problem->scatter_refusal_advice
+                                                            : problem->help);
         goto out;
     }
-    if (!problem->wants_residual_only)
+    if (!problem->computes_only_residual)
         leave_one_out(fit, &search);
 out:
     gsl_set_error_handler(handler);

@@ -35,14 +35,14 @@ struct fit_problem {
     const char *name; /* "matmul", for messages */
     const char *help; /* which points would help, for messages: "add products of other depths" */
     /* replaces `help` in the refusal of points that lie too far from the fit; NULL: `help` is used */
-    const char *scatter_help;
+    const char *scatter_refusal_advice;
     const struct fit_param *param;
     size_t param_count, point_count;
     const double *measured_s; /* (points) */
     fit_model *model;
     void *context;
-    double rms_error_limit;   /* largest root mean square that is accepted */
-    bool wants_residual_only; /* the leave-one-out error is not needed */
+    double rms_error_limit;      /* largest root mean square that is accepted */
+    bool computes_only_residual; /* the leave-one-out error is not needed */
 };
 
 enum fit_state {
@@ -58,13 +58,13 @@ struct fit {
     /* degrees_of_freedom: the number of points minus the number of free parameters */
     size_t point_count, degrees_of_freedom;
     double rms_error, worst_error; /* relative, over the points */
-    bool is_scattered;             /* the fit was refused because rms exceeds the limit */
+    bool is_refused_as_scattered;  /* the fit was refused because rms exceeds the limit */
     size_t worst_point;
     /* The root mean square of relative errors, where each point is predicted by a fit to all other points. Only points
      * count that the others can predict, those with leverage at most 0.9; 0: no point counts. */
     double leave_one_out_error;
-    /* number of points that count; 0 with fit_problem.wants_residual_only */
-    size_t leave_one_out_points;
+    /* number of points that count; 0 with fit_problem.computes_only_residual */
+    size_t points_left_out_one_by_one;
 };
 
 enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct loc at,

@@ -121,10 +121,10 @@ static float largest_magnitude(const float *x, int64_t count)
  * its value as stored, which decode_scales() returns. */
 static void encode_scales(float *scale, int64_t n, uint8_t *to)
 {
-    float scale_values[FROZEN_STORAGE_SCALE_VALUES];
+    float eight_bit_scale_values[FROZEN_STORAGE_SCALE_VALUES];
     uint8_t *wide = to + padded_scale_bytes(n);
     double sum = 0;
-    frozen_storage_scale_values(scale_values);
+    frozen_storage_scale_values(eight_bit_scale_values);
     for (int64_t i = 0; i < n; i++)
         sum += (double)scale[i];
     const float offset = (float)(sum / (double)n);
@@ -137,8 +137,8 @@ static void encode_scales(float *scale, int64_t n, uint8_t *to)
         const float largest = largest_magnitude(scale + first, count);
         for (int64_t i = first; i < first + count; i++) {
             const float x = largest > 0 ? scale[i] / largest : 0;
-            to[i] = (uint8_t)nearest_value(scale_values, FROZEN_STORAGE_SCALE_VALUES, x);
-            scale[i] = scale_values[to[i]] * largest + offset;
+            to[i] = (uint8_t)nearest_value(eight_bit_scale_values, FROZEN_STORAGE_SCALE_VALUES, x);
+            scale[i] = eight_bit_scale_values[to[i]] * largest + offset;
         }
         memcpy(wide, &largest, sizeof largest);
         wide += sizeof largest;
@@ -149,20 +149,20 @@ static void encode_scales(float *scale, int64_t n, uint8_t *to)
 /* Sets scale[0..n) to the scales of n blocks, which are stored at `from`. */
 static void decode_scales(enum frozen_storage storage, const uint8_t *from, int64_t n, float *scale)
 {
-    float scale_values[FROZEN_STORAGE_SCALE_VALUES], offset;
+    float eight_bit_scale_values[FROZEN_STORAGE_SCALE_VALUES], offset;
     if (storage != FROZEN_STORAGE_NF4_DOUBLE) {
         memcpy(scale, from, (size_t)n * sizeof *scale);
         return;
     }
     const uint8_t *wide = from + padded_scale_bytes(n);
-    frozen_storage_scale_values(scale_values);
+    frozen_storage_scale_values(eight_bit_scale_values);
     memcpy(&offset, wide + (size_t)divide_rounding_up(n, SCALES_PER_OUTER_SCALE) * sizeof(float),
            sizeof offset);
     for (int64_t i = 0; i < n; i++) {
         float largest;
         memcpy(&largest, wide + (size_t)(i / SCALES_PER_OUTER_SCALE) * sizeof(float),
                sizeof largest);
-        scale[i] = scale_values[from[i]] * largest + offset;
+        scale[i] = eight_bit_scale_values[from[i]] * largest + offset;
     }
 }
 

@@ -17,8 +17,8 @@ static enum status read_bool_or(const struct hf_reader *r, const char *key, bool
 
 /* Fails if the file has a switch whose value is not `required`. Passes if the switch is absent, null or ignored by the
  * caller. meaning: what the other value means, in words. */
-static enum status require_switch_value(const struct hf_reader *r, const char *key, bool required,
-                                        const char *meaning)
+static enum status check_switch_has_value(const struct hf_reader *r, const char *key, bool required,
+                                          const char *meaning)
 {
     bool value;
     if (!hf_has_value_to_read(r, key))
@@ -53,7 +53,8 @@ static bool says_storage_of_published_weights(const struct hf_reader *r, struct 
     return false;
 }
 
-static enum status check_key(const struct hf_reader *r, struct json_node node, const char *name)
+static enum status check_config_key_is_read(const struct hf_reader *r, struct json_node node,
+                                            const char *name)
 {
     const struct hf_key *key = hf_key_find(name, strlen(name), r->family->bit);
     if (key == NULL && hf_is_ignored(r, name))
@@ -137,7 +138,7 @@ static enum status check_keys(const struct hf_reader *r)
     for (size_t i = 0; i < json_member_count(r->root) && status == STATUS_OK; i++) {
         const char *name;
         struct json_node node = json_member(r->root, i, &name);
-        status = check_key(r, node, name);
+        status = check_config_key_is_read(r, node, name);
     }
     if (status == STATUS_OK)
         note_keys_that_change_no_work(r);
@@ -448,10 +449,11 @@ static enum status read_gpt2(const struct hf_reader *r)
                           act);
     t->activation = ACTIVATION_GELU;
     if (status == STATUS_OK)
-        status = require_switch_value(r, "scale_attn_weights", true, "attention without 1/sqrt(d)");
+        status =
+            check_switch_has_value(r, "scale_attn_weights", true, "attention without 1/sqrt(d)");
     if (status == STATUS_OK)
-        status = require_switch_value(r, "scale_attn_by_inverse_layer_idx", false,
-                                      "attention scaled by layer");
+        status = check_switch_has_value(r, "scale_attn_by_inverse_layer_idx", false,
+                                        "attention scaled by layer");
     return status;
 }
 
@@ -516,19 +518,19 @@ static enum status find_family(struct json_node root, const struct hf_family **f
 
 /* True if the key caps scores or logits, so that the model is not modelled. In Gemma 2 they are capped even if the key
  * is absent. False if the caller ignores the key. */
-static bool key_caps_logits(const struct hf_reader *r, const char *key)
+static bool is_key_of_logit_cap(const struct hf_reader *r, const char *key)
 {
     bool absent = !hf_is_present_or_null(r, key) && (r->family->parts & HF_PART_SOFT_CAPS) != 0;
     return r->family->bit == HF_GEMMA && !hf_is_ignored(r, key) && (absent || hf_has_value(r, key));
 }
 
-/* Returns, as bits of enum hf_part, the parts of the model that are not modelled. inner: r->root is the text model of a
+/* Returns, as bits of enum hf_unmodelled_part, the parts of the model that are not modelled. inner: r->root is the text model of a
  * larger model, whose other parts are not modelled. */
 static unsigned unmodelled_parts_of(const struct hf_reader *r, bool inner)
 {
     unsigned parts = r->family->parts & ~(unsigned)HF_PART_SOFT_CAPS;
-    if (key_caps_logits(r, "attn_logit_softcapping") ||
-        key_caps_logits(r, "final_logit_softcapping"))
+    if (is_key_of_logit_cap(r, "attn_logit_softcapping") ||
+        is_key_of_logit_cap(r, "final_logit_softcapping"))
         parts |= HF_PART_SOFT_CAPS;
     /* Llama 4's layers without rotary positions and with chunks are modelled; other inputs get a note */
     if (r->family->bit == HF_EXPERTS)
@@ -540,12 +542,12 @@ static enum status read_family(const struct hf_reader *r)
 {
     enum status status = check_keys(r);
     if (status == STATUS_OK)
-        status = require_switch_value(r, "add_cross_attention", false, "cross-attention");
+        status = check_switch_has_value(r, "add_cross_attention", false, "cross-attention");
     if (status == STATUS_OK)
-        status = require_switch_value(r, "is_encoder_decoder", false, "an encoder");
+        status = check_switch_has_value(r, "is_encoder_decoder", false, "an encoder");
     if (status == STATUS_OK)
-        status = require_switch_value(r, "use_bidirectional_attention", false,
-                                      "attention to later tokens");
+        status = check_switch_has_value(r, "use_bidirectional_attention", false,
+                                        "attention to later tokens");
     if (status == STATUS_OK)
         status =
             read_bool_or(r, "tie_word_embeddings", r->family->tied_by_default, &r->t->tied_head);

@@ -10,7 +10,7 @@ static const struct expert_family {
     /* default of num_experts_per_tok; 0: the file must give it */
     int64_t default_experts_per_token;
     /* intermediate_size is the width of an expert, and not that of dense layers */
-    bool is_width_of_expert;
+    bool has_ffn_width_of_expert;
     bool has_shared_expert;         /* the layer has one shared expert, though no key says so */
     int64_t default_shared_experts; /* default of n_shared_experts */
     int64_t default_dense_layers;   /* default of first_k_dense_replace */
@@ -23,10 +23,10 @@ static const struct expert_family {
 } families[] = {
     /* clang-format off */
     {"qwen3_moe", 8, .router = ROUTER_SOFTMAX},
-    {"mixtral", 2, .is_width_of_expert = true, .norm = true},
-    {"gpt_oss", 4, .is_width_of_expert = true, .router = ROUTER_SOFTMAX_OF_CHOSEN, .bias = true},
-    {"llama4_text", 1, .is_width_of_expert = true, .has_shared_expert = true, .router = ROUTER_SIGMOID, .on_input = true},
-    {"minimax_m2", 8, .is_width_of_expert = true, .router = ROUTER_SIGMOID, .norm = true, .qk_norm_wide = true},
+    {"mixtral", 2, .has_ffn_width_of_expert = true, .norm = true},
+    {"gpt_oss", 4, .has_ffn_width_of_expert = true, .router = ROUTER_SOFTMAX_OF_CHOSEN, .bias = true},
+    {"llama4_text", 1, .has_ffn_width_of_expert = true, .has_shared_expert = true, .router = ROUTER_SIGMOID, .on_input = true},
+    {"minimax_m2", 8, .has_ffn_width_of_expert = true, .router = ROUTER_SIGMOID, .norm = true, .qk_norm_wide = true},
     {"glm4_moe", 8, .default_shared_experts = 1, .default_dense_layers = 1, .router = ROUTER_SIGMOID, .norm = true, .correction = true},
     {"deepseek_v2", 0, .default_shared_experts = 2, .latent = true},
     {"deepseek_v3", 8, .default_shared_experts = 1, .default_dense_layers = 3, .router = ROUTER_SIGMOID, .norm = true, .latent = true,
@@ -85,7 +85,7 @@ static enum status read_expert_widths(const struct hf_reader *r, const struct ex
     struct transformer *t = r->t;
     enum status status = STATUS_OK;
     int64_t count = f->default_shared_experts;
-    if (f->is_width_of_expert)
+    if (f->has_ffn_width_of_expert)
         t->expert_ffn = t->ffn;
     else
         status = hf_read_size(r, "moe_intermediate_size", "expert_ffn");

@@ -37,7 +37,7 @@ enum hf_family_bit {
 
 /* Parts of a model that are not read for some families; only a dense proxy can represent such a model
  * (models/hf_proxy.h). */
-enum hf_part {
+enum hf_unmodelled_part {
     HF_PART_EXPERTS = 1 << 0,
     HF_PART_LATENT_ATTENTION = 1 << 1, /* keys and values that are made of a narrow common vector */
     HF_PART_LINEAR_ATTENTION = 1 << 2, /* layers of linear attention */
@@ -56,7 +56,7 @@ enum hf_part {
 struct hf_family {
     const char *model_type;
     enum hf_family_bit bit;
-    unsigned parts; /* enum hf_part: the parts of the family that are not modelled */
+    unsigned parts; /* enum hf_unmodelled_part: the parts of the family that are not modelled */
     enum activation activation;
     enum norm norm;
     enum norm_place norm_place;
@@ -68,8 +68,8 @@ struct hf_family {
     bool kv_heads_optional; /* without num_key_value_heads there are as many K/V heads as heads */
     /* the file must give head_dim; false: an absent head_dim is the default below, or hidden / heads if that is 0 */
     bool head_dim_required;
-    bool has_windows;         /* the class knows sliding_window */
-    bool window_needs_switch; /* sliding_window counts only with use_sliding_window */
+    bool has_windows;                  /* the class knows sliding_window */
+    bool is_window_off_without_switch; /* sliding_window counts only with use_sliding_window */
     bool tied_by_default, attention_bias;
     /* defaults of num_attention_heads, num_key_value_heads, head_dim and vocab_size; 0: the file must have the key
      * (head_dim: as head_dim_required says) */

@@ -32,7 +32,7 @@ static const struct {
  * The members from `routed` on are defaults for families with experts. */
 static const struct proxy_family {
     struct hf_family base; /* with the bit HF_PROXY */
-    bool no_rotary;
+    bool has_no_rotary_positions;
     bool bias_o, bias_ffn;        /* the layers have these biases, whatever attention_bias says */
     bool has_no_near_dense_model; /* no dense model is near: few layers, or none, have attention */
     int64_t routed; /* number of routed experts that a token passes; -1: the file must give it */
@@ -45,9 +45,9 @@ static const struct proxy_family {
     /* clang-format off */
     {{"mixtral", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true}, .routed = 2},
     {{"qwen2_moe", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 16, .bias_qkv = true, .has_windows = true, .window = 4096,
-      .window_needs_switch = true}, .routed = 4, .expert_width = 1408, .shared_width = 5632},
+      .is_window_off_without_switch = true}, .routed = 4, .expert_width = 1408, .shared_width = 5632},
     {{"qwen3_moe", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 4, .qk_norm = true, .has_windows = true, .window = 4096,
-      .window_needs_switch = true}, .routed = 8, .expert_width = 768},
+      .is_window_off_without_switch = true}, .routed = 8, .expert_width = 768},
     {{"olmoe", HF_PROXY, .parts = HF_PART_EXPERTS, .qk_norm = true, .qk_norm_wide = true}, .routed = 8},
     {{"granitemoe", HF_PROXY, .parts = HF_PART_EXPERTS}, .routed = 2},
     {{"phimoe", HF_PROXY, .parts = HF_PART_EXPERTS, .norm = NORM_LAYERNORM, .kv_heads = 8, .rope_theta = 1e6,
@@ -73,12 +73,12 @@ static const struct proxy_family {
     {{"qwen3_next", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 2, .head_dim = 256, .qk_norm = true},
      .routed = 10, .expert_width = 512, .shared_width = 512},
     {{"jamba", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 8, .has_windows = true},
-     .no_rotary = true, .routed = 2, .period = 2},
+     .has_no_rotary_positions = true, .routed = 2, .period = 2},
     {{"minimax", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true},
      .routed = 2},
     {{"bloom", HF_PROXY, .parts = HF_PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true, .bias_qkv = true},
-     .no_rotary = true, .bias_o = true, .bias_ffn = true},
-    {{"mpt", HF_PROXY, .parts = HF_PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .no_rotary = true},
+     .has_no_rotary_positions = true, .bias_o = true, .bias_ffn = true},
+    {{"mpt", HF_PROXY, .parts = HF_PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .has_no_rotary_positions = true},
     {{"falcon", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .routed = 0},
     {{"gpt_neox", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .attention_bias = true}, .bias_ffn = true},
     {{"gptj", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM}, .bias_ffn = true},
@@ -121,7 +121,7 @@ struct reader {
 /* Returns the whole number at the first of several keys that is present. keys: "a|b.c" are the key a and the key c of
  * the object b. Returns `otherwise` if none is present; if `otherwise` is -1, it also reports that the first key is
  * missing. */
-static int64_t read_size_or(struct reader *r, const char *keys, int64_t otherwise)
+static int64_t read_first_size_or_default(struct reader *r, const char *keys, int64_t otherwise)
 {
     char key[64];
     int64_t value = otherwise;
@@ -153,7 +153,7 @@ static int64_t read_size_or(struct reader *r, const char *keys, int64_t otherwis
 }
 
 /* Returns the switch at the first of several keys, "a|b", that is present; `otherwise` if none is. */
-static bool read_switch_or(struct reader *r, const char *keys, bool otherwise)
+static bool read_first_switch_or_default(struct reader *r, const char *keys, bool otherwise)
 {
     char key[64];
     bool value = otherwise;
@@ -186,11 +186,12 @@ static int64_t count_expert_layers(struct reader *r, const struct proxy_family *
     struct json_node sparse, dense;
     read_layer_list(r, "moe_layers", &sparse);
     read_layer_list(r, "mlp_only_layers", &dense);
-    const int64_t first = read_size_or(r, "first_k_dense_replace", f->dense_first);
-    int64_t period = read_size_or(
+    const int64_t first = read_first_size_or_default(r, "first_k_dense_replace", f->dense_first);
+    int64_t period = read_first_size_or_default(
         r, "decoder_sparse_step|expert_layer_period|interleave_moe_layer_step", f->period);
     period = period < 1 ? 1 : period;
-    const int64_t offset = read_size_or(r, "expert_layer_offset", period - 1) % period;
+    const int64_t offset =
+        read_first_size_or_default(r, "expert_layer_offset", period - 1) % period;
     if (r->status == STATUS_OK && json_element_count(sparse) > 0)
         return (int64_t)json_element_count(sparse) < layers ? (int64_t)json_element_count(sparse)
                                                             : layers;
@@ -219,15 +220,16 @@ static int64_t mean_ffn_width(int64_t layers, int64_t sparse, int64_t sparse_wid
 static int64_t active_ffn_width(struct reader *r, const struct proxy_family *f, int64_t layers,
                                 int64_t whole)
 {
-    int64_t width = read_size_or(r, "moe_intermediate_size|ffn_config.ffn_hidden_size",
-                                 f->expert_width > 0 ? f->expert_width : whole);
-    int64_t routed =
-        read_size_or(r, "num_experts_per_tok|experts_per_token|ffn_config.moe_top_k", f->routed);
-    int64_t shared =
-        read_size_or(r, "shared_expert_intermediate_size|shared_intermediate_size",
-                     f->shared_width > 0 ? f->shared_width
-                                         : read_size_or(r, "n_shared_experts", f->shared) * width);
-    int64_t dense_width = read_size_or(r, "intermediate_size_mlp", whole);
+    int64_t width =
+        read_first_size_or_default(r, "moe_intermediate_size|ffn_config.ffn_hidden_size",
+                                   f->expert_width > 0 ? f->expert_width : whole);
+    int64_t routed = read_first_size_or_default(
+        r, "num_experts_per_tok|experts_per_token|ffn_config.moe_top_k", f->routed);
+    int64_t shared = read_first_size_or_default(
+        r, "shared_expert_intermediate_size|shared_intermediate_size",
+        f->shared_width > 0 ? f->shared_width
+                            : read_first_size_or_default(r, "n_shared_experts", f->shared) * width);
+    int64_t dense_width = read_first_size_or_default(r, "intermediate_size_mlp", whole);
     return mean_ffn_width(layers, count_expert_layers(r, f, layers), routed * width + shared,
                           dense_width);
 }
@@ -260,32 +262,34 @@ static void replace_latent_attention(struct transformer *t, const struct latent_
 
 static void read_latent(struct reader *r, struct transformer *t)
 {
-    const int64_t nope = read_size_or(r, "qk_nope_head_dim", -1);
+    const int64_t nope = read_first_size_or_default(r, "qk_nope_head_dim", -1);
     replace_latent_attention(
-        t, &(struct latent_sizes){.q_rank = read_size_or(r, "q_lora_rank", 0),
-                                  .kv_rank = read_size_or(r, "kv_lora_rank", -1),
+        t, &(struct latent_sizes){.q_rank = read_first_size_or_default(r, "q_lora_rank", 0),
+                                  .kv_rank = read_first_size_or_default(r, "kv_lora_rank", -1),
                                   .nope_dim = nope,
-                                  .rope_dim = read_size_or(r, "qk_rope_head_dim", -1),
-                                  .v_dim = read_size_or(r, "v_head_dim", nope)});
+                                  .rope_dim = read_first_size_or_default(r, "qk_rope_head_dim", -1),
+                                  .v_dim = read_first_size_or_default(r, "v_head_dim", nope)});
 }
 
 static void read_sizes(struct reader *r, const struct proxy_family *f, struct transformer *t)
 {
-    t->layers = read_size_or(r, "num_hidden_layers|n_layer|n_layers", -1);
-    t->hidden = read_size_or(r, "hidden_size|n_embd|n_embed|d_model", -1);
-    t->heads = read_size_or(r, "num_attention_heads|n_head|n_heads", -1);
-    t->vocab = read_size_or(r, "vocab_size", -1);
-    t->kv_heads = read_size_or(r, "num_key_value_heads|num_kv_heads|attn_config.kv_n_heads",
-                               f->base.kv_heads > 0 ? f->base.kv_heads : t->heads);
-    if (read_switch_or(r, "multi_query", false) &&
-        !read_switch_or(r, "new_decoder_architecture", false))
+    t->layers = read_first_size_or_default(r, "num_hidden_layers|n_layer|n_layers", -1);
+    t->hidden = read_first_size_or_default(r, "hidden_size|n_embd|n_embed|d_model", -1);
+    t->heads = read_first_size_or_default(r, "num_attention_heads|n_head|n_heads", -1);
+    t->vocab = read_first_size_or_default(r, "vocab_size", -1);
+    t->kv_heads =
+        read_first_size_or_default(r, "num_key_value_heads|num_kv_heads|attn_config.kv_n_heads",
+                                   f->base.kv_heads > 0 ? f->base.kv_heads : t->heads);
+    if (read_first_switch_or_default(r, "multi_query", false) &&
+        !read_first_switch_or_default(r, "new_decoder_architecture", false))
         t->kv_heads = 1;
-    t->head_dim = read_size_or(r, "head_dim",
-                               f->base.head_dim > 0 ? f->base.head_dim
-                               : t->heads > 0       ? t->hidden / t->heads
-                                                    : 0);
-    int64_t whole = read_size_or(r, "intermediate_size|n_inner|ffn_hidden_size",
-                                 read_size_or(r, "expansion_ratio", 4) * t->hidden);
+    t->head_dim = read_first_size_or_default(r, "head_dim",
+                                             f->base.head_dim > 0 ? f->base.head_dim
+                                             : t->heads > 0       ? t->hidden / t->heads
+                                                                  : 0);
+    int64_t whole =
+        read_first_size_or_default(r, "intermediate_size|n_inner|ffn_hidden_size",
+                                   read_first_size_or_default(r, "expansion_ratio", 4) * t->hidden);
     t->ffn =
         (f->base.parts & HF_PART_EXPERTS) != 0 ? active_ffn_width(r, f, t->layers, whole) : whole;
     if ((f->base.parts & HF_PART_LATENT_ATTENTION) != 0)
@@ -294,14 +298,16 @@ static void read_sizes(struct reader *r, const struct proxy_family *f, struct tr
 
 static void read_switches(struct reader *r, const struct proxy_family *f, struct transformer *t)
 {
-    const bool all = read_switch_or(r, "bias", false); /* Falcon's key for all biases */
-    const bool bias = read_switch_or(r, "attention_bias", f->base.attention_bias) || all;
-    t->bias_qkv = read_switch_or(r, "qkv_bias", f->base.bias_qkv) || bias;
+    const bool all =
+        read_first_switch_or_default(r, "bias", false); /* Falcon's key for all biases */
+    const bool bias =
+        read_first_switch_or_default(r, "attention_bias", f->base.attention_bias) || all;
+    t->bias_qkv = read_first_switch_or_default(r, "qkv_bias", f->base.bias_qkv) || bias;
     t->bias_o = f->bias_o || all || (bias && !f->base.attention_bias_is_qkv_only);
-    t->bias_ffn = read_switch_or(r, "mlp_bias", f->bias_ffn) || all;
-    t->qk_norm = read_switch_or(r, "use_qk_norm|qk_layernorm", f->base.qk_norm);
+    t->bias_ffn = read_first_switch_or_default(r, "mlp_bias", f->bias_ffn) || all;
+    t->qk_norm = read_first_switch_or_default(r, "use_qk_norm|qk_layernorm", f->base.qk_norm);
     t->qk_norm_wide = f->base.qk_norm_wide;
-    t->tied_head = read_switch_or(r, "tie_word_embeddings", f->base.tied_by_default);
+    t->tied_head = read_first_switch_or_default(r, "tie_word_embeddings", f->base.tied_by_default);
 }
 
 /* Adds one note that names those keys of the file that models/hf_keys.c does not have or refuses. Keys that are null or
@@ -386,9 +392,9 @@ void hf_proxy_make_dense(struct transformer *t, struct arena *arena)
     hf_proxy_label(t, arena, t->name, missing);
 }
 
-/* Returns, as bits of enum hf_part, the parts of the file's model that are not modelled: those of its family, encoders
+/* Returns, as bits of enum hf_unmodelled_part, the parts of the file's model that are not modelled: those of its family, encoders
  * if the file has text_config, and ALiBi if the file switches it on. */
-static unsigned missing_parts_of(const struct proxy_family *f, struct json_node root)
+static unsigned parts_missing_in_proxy(const struct proxy_family *f, struct json_node root)
 {
     bool alibi = false; /* a key of Falcon */
     unsigned missing = f->base.parts;
@@ -413,10 +419,10 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
     *t = (struct transformer){
         .activation = f->base.activation,
         .norm = f->base.norm,
-        .positions = f->no_rotary ? POSITIONS_NONE : POSITIONS_ROPE,
+        .positions = f->has_no_rotary_positions ? POSITIONS_NONE : POSITIONS_ROPE,
         .norm_eps = 1e-5,
     };
-    const unsigned missing = missing_parts_of(f, root);
+    const unsigned missing = parts_missing_in_proxy(f, root);
     if ((missing & HF_PART_ALIBI) != 0)
         t->positions = POSITIONS_NONE;
     read_sizes(&r, f, t);
@@ -474,7 +480,7 @@ enum status hf_proxy_refuse(struct json_node root, const char *model_type, const
     struct arena arena = {0};
     bool near = hf_proxy_read(&t, &arena, "", root, model_type, ignore, NULL) == STATUS_OK &&
                 transformer_check(&t, (struct loc){0}, NULL) == STATUS_OK;
-    refuse_model(json_find(root, "model_type"), model_type, missing_parts_of(f, root),
+    refuse_model(json_find(root, "model_type"), model_type, parts_missing_in_proxy(f, root),
                  near ? &t : NULL, f->has_no_near_dense_model, diag);
     arena_release(&arena);
     return STATUS_BAD_INPUT;

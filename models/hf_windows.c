@@ -12,7 +12,7 @@
 /* Sets *on to whether layers may have windows: use_sliding_window says so; without it, the family does. */
 static enum status read_window_switch(const struct hf_reader *r, bool *on)
 {
-    *on = !r->family->window_needs_switch;
+    *on = !r->family->is_window_off_without_switch;
     if (!hf_has_value_to_read(r, "use_sliding_window"))
         return STATUS_OK;
     return json_get_bool(r->root, "use_sliding_window", on, r->diag);
@@ -38,7 +38,7 @@ static enum status read_window(const struct hf_reader *r)
     } else if (!hf_is_present_or_null(r, key) && r->family->has_windows) {
         r->t->attention_window = r->family->window;
     }
-    if (status != STATUS_OK || !r->family->window_needs_switch)
+    if (status != STATUS_OK || !r->family->is_window_off_without_switch)
         return status;
     r->t->window_from_layer = DEFAULT_MAX_WINDOW_LAYERS;
     if (hf_has_value_to_read(r, "max_window_layers"))
@@ -106,7 +106,7 @@ static enum status read_sliding_layers(const struct hf_reader *r, struct json_no
     return STATUS_OK;
 }
 
-static bool windows_match_layers(const struct transformer *t, const bool *slides)
+static bool windows_are_of_these_layers(const struct transformer *t, const bool *slides)
 {
     for (int64_t l = 0; l < t->layers; l++)
         if ((transformer_layer_window(t, l) > 0) != slides[l])
@@ -128,15 +128,15 @@ static bool find_window_period(struct transformer *t, const bool *slides)
         t->full_attention_every = every;
         for (int from_first = 0; from_first < 2; from_first++) {
             t->window_from_layer = from_first ? first : 0;
-            if ((every == 0 || (full + 1) % every == 0) && windows_match_layers(t, slides))
+            if ((every == 0 || (full + 1) % every == 0) && windows_are_of_these_layers(t, slides))
                 return true;
         }
     }
     return false;
 }
 
-static enum status set_layer_types(const struct hf_reader *r, struct json_node types,
-                                   const bool *slides)
+static enum status set_windows_by_layer_types(const struct hf_reader *r, struct json_node types,
+                                              const bool *slides)
 {
     struct transformer *t = r->t;
     bool any = false;
@@ -147,12 +147,12 @@ static enum status set_layer_types(const struct hf_reader *r, struct json_node t
         return STATUS_OK;
     }
     if (t->attention_window == 0)
-        return json_error(types, r->diag,
-                          "has layers of 'sliding_attention', and no window is set: give "
-                          "sliding_window%s, or --ignore "
-                          "layer_types for full attention",
-                          r->family->window_needs_switch ? " and \"use_sliding_window\": true"
-                                                         : "");
+        return json_error(
+            types, r->diag,
+            "has layers of 'sliding_attention', and no window is set: give "
+            "sliding_window%s, or --ignore "
+            "layer_types for full attention",
+            r->family->is_window_off_without_switch ? " and \"use_sliding_window\": true" : "");
     if (!find_window_period(t, slides))
         return json_error(types, r->diag,
                           "this order of layers is not modelled: from some layer on all must have "
@@ -178,7 +178,7 @@ static enum status read_layer_types(const struct hf_reader *r)
     bool *slides = heap_zalloc((size_t)r->t->layers, sizeof *slides);
     status = read_sliding_layers(r, types, slides);
     if (status == STATUS_OK)
-        status = set_layer_types(r, types, slides);
+        status = set_windows_by_layer_types(r, types, slides);
     free(slides);
     return status;
 }

@@ -41,7 +41,7 @@ enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag)
 void evidence_release(struct evidence *evidence)
 {
     for (int of = 0; of < RESIDUAL_COUNT; of++)
-        free(evidence->is_explained[of]);
+        free(evidence->is_run_residual_explained[of]);
     residuals_release(&evidence->runs);
     residuals_release(&evidence->own_runs);
     *evidence = (struct evidence){0};
@@ -51,7 +51,8 @@ void evidence_release(struct evidence *evidence)
 
 /* True if the model explains a source: the root mean square of the errors of its rows is at most
  * EXPLAINED_ERROR. Rows that did not measure the figure do not count. */
-static bool is_explained(const struct residuals *runs, enum residual_of of, const char *source)
+static bool is_run_residual_explained(const struct residuals *runs, enum residual_quantity of,
+                                      const char *source)
 {
     double squares = 0;
     size_t rows = 0;
@@ -69,21 +70,21 @@ void evidence_find_explained_runs(struct evidence *evidence)
 {
     const struct residuals *runs = &evidence->runs;
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
-        free(evidence->is_explained[of]);
-        evidence->is_explained[of] =
-            heap_zalloc(runs->row_count + 1, sizeof *evidence->is_explained[of]);
+        free(evidence->is_run_residual_explained[of]);
+        evidence->is_run_residual_explained[of] =
+            heap_zalloc(runs->row_count + 1, sizeof *evidence->is_run_residual_explained[of]);
         for (size_t i = 0; i < runs->row_count; i++)
-            evidence->is_explained[of][i] =
+            evidence->is_run_residual_explained[of][i] =
                 !isnan(runs->rows[i].log_ratio[of]) &&
-                is_explained(runs, (enum residual_of)of, runs->rows[i].source);
+                is_run_residual_explained(runs, (enum residual_quantity)of, runs->rows[i].source);
     }
 }
 
 /* The measured runs of one figure (time or memory) from which an interval is made. */
 struct measured_rows {
     const struct residuals *runs;
-    const bool *is_explained;        /* [rows] as evidence.is_explained */
-    const char *left_out_laboratory; /* a laboratory that is left out, or NULL */
+    const bool *is_run_residual_explained; /* [rows] as evidence.is_run_residual_explained */
+    const char *left_out_laboratory;       /* a laboratory that is left out, or NULL */
 };
 
 static bool same_device(const struct residual *a, const struct residual *b)
@@ -91,12 +92,12 @@ static bool same_device(const struct residual *a, const struct residual *b)
     return strcmp(a->device, b->device) == 0;
 }
 
-static bool same_profile(const struct residual *a, const struct residual *b)
+static bool are_runs_of_same_profile(const struct residual *a, const struct residual *b)
 {
     return strcmp(a->framework, b->framework) == 0;
 }
 
-static bool is_neutral(const struct residual *run)
+static bool is_run_of_neutral_profile(const struct residual *run)
 {
     return strcmp(run->framework, "neutral") == 0;
 }
@@ -125,7 +126,7 @@ static bool has_mechanism(const struct residual *row, enum mechanism mechanism,
 }
 
 /* True if two layouts consist of the same mechanisms, and of the same kind of context parallelism. */
-static bool same_layout(const struct residual *a, const struct residual *b)
+static bool are_runs_of_same_layout(const struct residual *a, const struct residual *b)
 {
     return (a->tp > 1) == (b->tp > 1) && (a->pp > 1) == (b->pp > 1) &&
            strcmp(a->context, b->context) == 0 && a->host_optimizer == b->host_optimizer;
@@ -139,7 +140,7 @@ static bool is_offloaded(const struct residual *run)
 /* True if rows of tokens are sent between nodes to their experts. */
 static bool exchanges_tokens_between_nodes(const struct residual *run)
 {
-    return strstr(run->context, CONTEXT_BETWEEN_NODES) != NULL;
+    return strstr(run->context, CONTEXT_SUFFIX_EXPERTS_ACROSS_NODES) != NULL;
 }
 
 static bool is_within_size_factor(double a, double b)
@@ -147,7 +148,7 @@ static bool is_within_size_factor(double a, double b)
     return a <= SIZE_FACTOR * b && b <= SIZE_FACTOR * a;
 }
 
-static bool same_size(const struct residual *a, const struct residual *b)
+static bool are_runs_of_similar_size(const struct residual *a, const struct residual *b)
 {
     return is_offloaded(a) == is_offloaded(b) &&
            is_within_size_factor((double)a->parameters, (double)b->parameters) &&
@@ -159,28 +160,28 @@ static bool same_size(const struct residual *a, const struct residual *b)
 
 /* The properties that a measured row and a run must have in common, as a bit mask. */
 enum trait_bit {
-    TRAIT_DEVICE = 1,
-    TRAIT_PROFILE = 2,
-    TRAIT_KERNEL = 4,
-    TRAIT_LAYOUT = 8,
+    SHARE_DEVICE = 1,
+    SHARE_PROFILE = 2,
+    SHARE_KERNEL = 4,
+    SHARE_LAYOUT = 8,
     SHARE_SIZE = 16
 };
 
 /* True if some measured row that counts has the properties `shared` (bits of enum trait_bit) in common with the
  * run, and both have the mechanism. MECHANISM_COUNT: no mechanism is asked for. */
-static bool is_measured_like(const struct measured_rows *measured, const struct residual *run,
-                             unsigned shared, enum mechanism mechanism)
+static bool has_measured_run_like(const struct measured_rows *measured, const struct residual *run,
+                                  unsigned shared, enum mechanism mechanism)
 {
     for (size_t i = 0; i < measured->runs->row_count; i++) {
         const struct residual *row = &measured->runs->rows[i];
-        if (measured->is_explained[i] &&
+        if (measured->is_run_residual_explained[i] &&
             (measured->left_out_laboratory == NULL ||
              strcmp(row->laboratory, measured->left_out_laboratory) != 0) &&
-            ((shared & TRAIT_DEVICE) == 0 || same_device(row, run)) &&
-            ((shared & TRAIT_PROFILE) == 0 || same_profile(row, run)) &&
-            ((shared & TRAIT_KERNEL) == 0 || strcmp(row->attention, run->attention) == 0) &&
-            ((shared & TRAIT_LAYOUT) == 0 || same_layout(row, run)) &&
-            ((shared & SHARE_SIZE) == 0 || same_size(row, run)) &&
+            ((shared & SHARE_DEVICE) == 0 || same_device(row, run)) &&
+            ((shared & SHARE_PROFILE) == 0 || are_runs_of_same_profile(row, run)) &&
+            ((shared & SHARE_KERNEL) == 0 || strcmp(row->attention, run->attention) == 0) &&
+            ((shared & SHARE_LAYOUT) == 0 || are_runs_of_same_layout(row, run)) &&
+            ((shared & SHARE_SIZE) == 0 || are_runs_of_similar_size(row, run)) &&
             (mechanism == MECHANISM_COUNT || has_mechanism(row, mechanism, run)))
             return true;
     }
@@ -191,8 +192,9 @@ static bool is_measured_like(const struct measured_rows *measured, const struct 
 
 /* Adds an unmeasured feature to the interval, with share^2 times its variance. It adds nothing if the variance is 0 or
  * unknown, or if the list is full. mechanism: for features that have one, else MECHANISM_COUNT. */
-static void add_deviation(struct interval *interval, const double *deviation,
-                          enum interval_feature feature, enum mechanism mechanism, double share)
+static void add_deviation_of_feature(struct interval *interval, const double *deviation,
+                                     enum interval_feature feature, enum mechanism mechanism,
+                                     double share)
 {
     double variance = deviation[feature] * deviation[feature] * share * share;
     uint32_t at = interval->unmeasured_count;
@@ -213,59 +215,64 @@ static void add_deviation(struct interval *interval, const double *deviation,
  *   - if all mechanisms were measured, but not together: FEATURE_TOGETHER;
  *   - if they were measured together, but by no run of about this size: FEATURE_FAR.
  * all_unmeasured: no mechanism counts as measured. A layout that is not known adds nothing. */
-static void add_layout_features(struct interval *interval, const struct measured_rows *measured,
-                                const struct residual *run, const double *deviation,
-                                bool all_unmeasured)
+static void add_unmeasured_layout_features(struct interval *interval,
+                                           const struct measured_rows *measured,
+                                           const struct residual *run, const double *deviation,
+                                           bool all_unmeasured)
 {
-    const unsigned pool = is_neutral(run) ? TRAIT_DEVICE : TRAIT_PROFILE;
+    const unsigned pool = is_run_of_neutral_profile(run) ? SHARE_DEVICE : SHARE_PROFILE;
     bool all = true;
     if (run->context[0] == '\0') /* the layout of a schedule from a file is not known */
         return;
     for (int m = 0; m < MECHANISM_COUNT; m++) {
         const enum mechanism mechanism = (enum mechanism)m;
         if (!has_mechanism(run, mechanism, run) ||
-            (!all_unmeasured && is_measured_like(measured, run, pool, mechanism)))
+            (!all_unmeasured && has_measured_run_like(measured, run, pool, mechanism)))
             continue;
-        bool elsewhere = is_neutral(run) && is_measured_like(measured, run, 0, mechanism);
+        bool elsewhere =
+            is_run_of_neutral_profile(run) && has_measured_run_like(measured, run, 0, mechanism);
         bool exchange = mechanism == MECHANISM_CONTEXT && exchanges_tokens_between_nodes(run) &&
                         deviation[FEATURE_EXCHANGE] > 0;
-        add_deviation(interval, deviation,
-                      exchange                                        ? FEATURE_EXCHANGE
-                      : elsewhere && deviation[FEATURE_ELSEWHERE] > 0 ? FEATURE_ELSEWHERE
-                                                                      : FEATURE_MECHANISM,
-                      mechanism, elsewhere && !(deviation[FEATURE_ELSEWHERE] > 0) ? 0 : 1);
+        add_deviation_of_feature(
+            interval, deviation,
+            exchange                                        ? FEATURE_EXCHANGE
+            : elsewhere && deviation[FEATURE_ELSEWHERE] > 0 ? FEATURE_ELSEWHERE
+                                                            : FEATURE_MECHANISM,
+            mechanism, elsewhere && !(deviation[FEATURE_ELSEWHERE] > 0) ? 0 : 1);
         all = false;
     }
-    if (all && !is_measured_like(measured, run, pool | TRAIT_LAYOUT, MECHANISM_COUNT))
-        add_deviation(interval, deviation, FEATURE_TOGETHER, MECHANISM_COUNT, 1);
-    else if (all &&
-             !is_measured_like(measured, run, pool | TRAIT_LAYOUT | SHARE_SIZE, MECHANISM_COUNT))
-        add_deviation(interval, deviation, FEATURE_FAR, MECHANISM_COUNT, 1);
+    if (all && !has_measured_run_like(measured, run, pool | SHARE_LAYOUT, MECHANISM_COUNT))
+        add_deviation_of_feature(interval, deviation, FEATURE_TOGETHER, MECHANISM_COUNT, 1);
+    else if (all && !has_measured_run_like(measured, run, pool | SHARE_LAYOUT | SHARE_SIZE,
+                                           MECHANISM_COUNT))
+        add_deviation_of_feature(interval, deviation, FEATURE_FAR, MECHANISM_COUNT, 1);
 }
 
 static void find_unmeasured_features(struct interval *interval, const struct evidence *evidence,
-                                     enum residual_of of, const struct residual *run,
+                                     enum residual_quantity of, const struct residual *run,
                                      const char *without)
 {
     const double *deviation = evidence->deviations.log_deviation[of];
-    const struct measured_rows measured = {&evidence->runs, evidence->is_explained[of], without};
+    const struct measured_rows measured = {&evidence->runs, evidence->is_run_residual_explained[of],
+                                           without};
     interval->unmeasured_count = 0;
-    interval->device_is_measured = is_measured_like(&measured, run, TRAIT_DEVICE, MECHANISM_COUNT);
-    if (is_neutral(run) && deviation[FEATURE_NEUTRAL] > 0)
-        add_deviation(interval, deviation, FEATURE_NEUTRAL, MECHANISM_COUNT, 1);
-    else if (is_neutral(run) || run->real_framework != NULL ||
-             !is_measured_like(&measured, run, TRAIT_PROFILE, MECHANISM_COUNT))
-        add_deviation(interval, deviation, FEATURE_PROFILE, MECHANISM_COUNT, 1);
+    interval->device_is_measured =
+        has_measured_run_like(&measured, run, SHARE_DEVICE, MECHANISM_COUNT);
+    if (is_run_of_neutral_profile(run) && deviation[FEATURE_NEUTRAL] > 0)
+        add_deviation_of_feature(interval, deviation, FEATURE_NEUTRAL, MECHANISM_COUNT, 1);
+    else if (is_run_of_neutral_profile(run) || run->real_framework != NULL ||
+             !has_measured_run_like(&measured, run, SHARE_PROFILE, MECHANISM_COUNT))
+        add_deviation_of_feature(interval, deviation, FEATURE_PROFILE, MECHANISM_COUNT, 1);
     /* If the profile only stands in for the real framework, its measured runs do not say how much memory the real
      * framework's layers need: those of Nanotron need up to twice as much as Megatron-LM's. */
-    add_layout_features(interval, &measured, run, deviation,
-                        of == RESIDUAL_MEMORY && run->real_framework != NULL);
-    const unsigned kernel = run->attention[0] != '\0' ? TRAIT_KERNEL : 0;
-    if (!is_measured_like(&measured, run, TRAIT_DEVICE | kernel, MECHANISM_COUNT))
-        add_deviation(interval, deviation, FEATURE_KERNEL, MECHANISM_COUNT, 1);
+    add_unmeasured_layout_features(interval, &measured, run, deviation,
+                                   of == RESIDUAL_MEMORY && run->real_framework != NULL);
+    const unsigned kernel = run->attention[0] != '\0' ? SHARE_KERNEL : 0;
+    if (!has_measured_run_like(&measured, run, SHARE_DEVICE | kernel, MECHANISM_COUNT))
+        add_deviation_of_feature(interval, deviation, FEATURE_KERNEL, MECHANISM_COUNT, 1);
     if (run->layer_s > 0)
-        add_deviation(interval, deviation, FEATURE_SMALL, MECHANISM_COUNT,
-                      fmin(1, SHORT_LAYER_S / run->layer_s));
+        add_deviation_of_feature(interval, deviation, FEATURE_SMALL, MECHANISM_COUNT,
+                                 fmin(1, SHORT_LAYER_S / run->layer_s));
 }
 
 static double variance_of(const struct interval *interval, double base)
@@ -295,9 +302,9 @@ static double covariance(const struct interval *a, const struct interval *b, dou
  * runs with the new one (covariance()). K is the matrix of the covariances of the own runs, to which 0.5 s(i)^2 is
  * added on the diagonal, where s(i) is the standard deviation of run i. With a = K^-1 c, the shift grows by a . r, and
  * *variance falls by a . c. */
-static void condition_on_own_runs(struct interval *interval, double *variance,
-                                  const struct interval *own, const double *residual, size_t n,
-                                  double base)
+static void condition_interval_on_own_runs(struct interval *interval, double *variance,
+                                           const struct interval *own, const double *residual,
+                                           size_t n, double base)
 {
     gsl_matrix *k = gsl_matrix_alloc(n, n);
     gsl_vector *covariance_with_new = gsl_vector_alloc(n), *a = gsl_vector_alloc(n);
@@ -311,7 +318,7 @@ static void condition_on_own_runs(struct interval *interval, double *variance,
     gsl_linalg_cholesky_decomp1(k);
     gsl_linalg_cholesky_solve(k, covariance_with_new, a);
     for (size_t i = 0; i < n; i++) {
-        interval->own_runs_shift += gsl_vector_get(a, i) * residual[i];
+        interval->log_shift_by_own_runs += gsl_vector_get(a, i) * residual[i];
         *variance -= gsl_vector_get(a, i) * gsl_vector_get(covariance_with_new, i);
     }
     gsl_matrix_free(k);
@@ -321,10 +328,10 @@ static void condition_on_own_runs(struct interval *interval, double *variance,
 
 /* ---- intervals ---- */
 
-/* Shifts the interval and lowers *variance by the errors of the user's own runs (condition_on_own_runs()). Sets
+/* Shifts the interval and lowers *variance by the errors of the user's own runs (condition_interval_on_own_runs()). Sets
  * own_run_count, the number of own runs that measured the figure; if it is 0, nothing else changes. */
 static void apply_own_runs(struct interval *interval, double *variance,
-                           const struct evidence *evidence, enum residual_of of,
+                           const struct evidence *evidence, enum residual_quantity of,
                            const char *without)
 {
     const struct residuals *rows = &evidence->own_runs;
@@ -338,14 +345,14 @@ static void apply_own_runs(struct interval *interval, double *variance,
         residual[n++] = rows->rows[i].log_ratio[of];
     }
     if (n > 0)
-        condition_on_own_runs(interval, variance, own, residual, n,
-                              evidence->deviations.log_deviation[of][FEATURE_BASE]);
+        condition_interval_on_own_runs(interval, variance, own, residual, n,
+                                       evidence->deviations.log_deviation[of][FEATURE_BASE]);
     interval->own_run_count = (uint32_t)n;
     free(own);
     free(residual);
 }
 
-struct interval interval_of_run(const struct evidence *evidence, enum residual_of of,
+struct interval interval_of_run(const struct evidence *evidence, enum residual_quantity of,
                                 const struct residual *run, const char *without)
 {
     struct interval interval = {.low = NAN, .high = NAN, .deviation = NAN};
@@ -358,8 +365,8 @@ struct interval interval_of_run(const struct evidence *evidence, enum residual_o
     apply_own_runs(&interval, &variance, evidence, of, without);
     interval.deviation = sqrt(variance);
     const double q = gsl_cdf_tdist_Qinv(TAIL_PROBABILITY, DEGREES_OF_FREEDOM);
-    interval.low = interval.own_runs_shift - q * interval.deviation;
-    interval.high = interval.own_runs_shift + q * interval.deviation * slower;
+    interval.low = interval.log_shift_by_own_runs - q * interval.deviation;
+    interval.high = interval.log_shift_by_own_runs + q * interval.deviation * slower;
     return interval;
 }
 
@@ -383,7 +390,7 @@ struct interval interval_inverse(const struct interval *interval)
     struct interval inverse = *interval;
     inverse.low = -interval->high;
     inverse.high = -interval->low;
-    inverse.own_runs_shift = -interval->own_runs_shift;
+    inverse.log_shift_by_own_runs = -interval->log_shift_by_own_runs;
     return inverse;
 }
 
@@ -393,7 +400,7 @@ double interval_fit_probability(const struct interval *interval, double needed, 
         return 1;
     if (!interval_is_known(interval))
         return needed <= limit;
-    return limit > 0 ? gsl_cdf_tdist_P((log(limit / needed) - interval->own_runs_shift) /
+    return limit > 0 ? gsl_cdf_tdist_P((log(limit / needed) - interval->log_shift_by_own_runs) /
                                            interval->deviation,
                                        DEGREES_OF_FREEDOM)
                      : 0;
@@ -425,7 +432,7 @@ void interval_put_unmeasured(struct text *out, const struct unmeasured *unmeasur
     case FEATURE_MECHANISM:
     case FEATURE_EXCHANGE:
         put_mechanism(out, (enum mechanism)unmeasured->mechanism, run);
-        if (!is_neutral(run))
+        if (!is_run_of_neutral_profile(run))
             text_printf(out, " with %s", run->framework);
         break;
     case FEATURE_ELSEWHERE:

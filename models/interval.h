@@ -38,14 +38,14 @@ struct evidence {
     struct residuals runs; /* measured runs of published sources */
     /* [runs] true if the run measures the figure and the model explains its source: the root mean square of the
      * source's errors is at most 15 %. evidence_find_explained_runs() sets it. */
-    bool *is_explained[RESIDUAL_COUNT];
+    bool *is_run_residual_explained[RESIDUAL_COUNT];
     struct deviations deviations; /* the standard deviation that each unmeasured feature adds */
     struct residuals own_runs;    /* the user's own measured runs */
 };
 
 /* Loads the data that ships with the program. If the data folder does not have it, there are no intervals. */
 enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag);
-/* Sets is_explained from `runs`; call it again when `runs` has changed. */
+/* Sets is_run_residual_explained from `runs`; call it again when `runs` has changed. */
 void evidence_find_explained_runs(struct evidence *evidence);
 void evidence_release(struct evidence *evidence);
 
@@ -67,17 +67,17 @@ enum { UNMEASURED_MAX = 12 };
 struct interval {
     /* logarithms of the two ends, each over the predicted value; NAN: there is no interval */
     double low, high;
-    double deviation;        /* the standard deviation s of the logarithm */
-    double own_runs_shift;   /* what the user's own runs add to the logarithms of both ends */
-    uint32_t own_run_count;  /* number of these runs */
-    bool device_is_measured; /* some run was measured on the device */
+    double deviation;             /* the standard deviation s of the logarithm */
+    double log_shift_by_own_runs; /* what the user's own runs add to the logarithms of both ends */
+    uint32_t own_run_count;       /* number of these runs */
+    bool device_is_measured;      /* some run was measured on the device */
     uint32_t unmeasured_count;
     struct unmeasured unmeasured[UNMEASURED_MAX]; /* largest first */
 };
 
 /* Returns the interval of a prediction. run: its features; the residuals in it are not read. without: a laboratory
  * whose measured runs do not count; NULL: all count. */
-struct interval interval_of_run(const struct evidence *evidence, enum residual_of of,
+struct interval interval_of_run(const struct evidence *evidence, enum residual_quantity of,
                                 const struct residual *run, const char *without);
 
 /* True if there is an interval: false if its ends are NAN. */

@@ -51,7 +51,7 @@ bool mfu_find(const char *name, enum mfu_convention *convention)
  * here, since sums of weights are below 10^15. */
 typedef double linear_function(const struct transformer *t);
 
-static double linear_flops_exact(const struct transformer *t)
+static double linear_flops_per_token_exact(const struct transformer *t)
 {
     return 2 * (double)transformer_matmul_parameters(t) +
            (double)transformer_head_flops_per_token(t);
@@ -94,9 +94,9 @@ static double linear_flops_deepspeed(const struct transformer *t)
 }
 
 static linear_function *const linear[MFU_CONVENTION_COUNT] = {
-    [MFU_LONGHAUL] = linear_flops_exact,        [MFU_LOONGTRAIN] = linear_flops_loongtrain,
-    [MFU_TORCHTITAN] = linear_flops_torchtitan, [MFU_FPDT] = linear_flops_deepspeed,
-    [MFU_DEEPSPEED] = linear_flops_deepspeed,   [MFU_MEGATRON] = linear_flops_exact,
+    [MFU_LONGHAUL] = linear_flops_per_token_exact, [MFU_LOONGTRAIN] = linear_flops_loongtrain,
+    [MFU_TORCHTITAN] = linear_flops_torchtitan,    [MFU_FPDT] = linear_flops_deepspeed,
+    [MFU_DEEPSPEED] = linear_flops_deepspeed,      [MFU_MEGATRON] = linear_flops_per_token_exact,
 };
 
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,

@@ -43,7 +43,7 @@ struct tests_table {
     int size_column, type_column, time_column;
     size_t column_count;
     size_t row_count;
-    bool has_rows_of_list; /* a row was read after the last list of ranks */
+    bool has_rows_after_rank_list; /* a row was read after the last list of ranks */
     /* sizes of the first and the last row below the names of columns; -1: none yet */
     int64_t first_row_bytes, last_row_bytes;
 };
@@ -92,10 +92,10 @@ static enum status read_rank(struct tests_table *table, struct loc at,
                              const struct tests_word *words, size_t count)
 {
     int64_t rank;
-    if (table->has_rows_of_list) { /* the list of ranks of another run begins */
+    if (table->has_rows_after_rank_list) { /* the list of ranks of another run begins */
         table->rank_count = 0;
         table->host_count = 0;
-        table->has_rows_of_list = false;
+        table->has_rows_after_rank_list = false;
         table->size_column = -1; /* the column names of that run follow later */
     }
     if (count < 2 || !parse_i64(words[1].text, words[1].size, &rank))
@@ -226,7 +226,7 @@ static enum status read_row(struct tests_table *table, struct loc at,
     if (!parse_double(time.text, time.size, &time_us) || !(time_us >= 0 && time_us < 1e12))
         return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no time in us",
                           (int)(time.size < 60 ? time.size : 60), time.text);
-    table->has_rows_of_list = true;
+    table->has_rows_after_rank_list = true;
     int64_t bytes = tests[table->test_row].is_size_of_all_ranks ? size / table->rank_count : size;
     if (size < table->min_bytes || bytes == 0 || time_us == 0)
         return STATUS_OK;

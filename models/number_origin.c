@@ -28,7 +28,7 @@ enum status number_origin_read(struct json_node object, enum number_origin *how,
                       name);
 }
 
-bool number_is_unstated(enum number_origin how)
+bool number_origin_is_not_stated(enum number_origin how)
 {
     return how != NUMBER_STATED && how != NUMBER_MEASURED;
 }

@@ -21,6 +21,6 @@ extern const char *const number_origin_names[NUMBER_ORIGIN_COUNT];
 enum status number_origin_read(struct json_node object, enum number_origin *how, struct diag *diag);
 
 /* True if no source states the number and it was not measured. */
-bool number_is_unstated(enum number_origin how);
+bool number_origin_is_not_stated(enum number_origin how);
 
 #endif

@@ -93,7 +93,7 @@ const char *points_header_value(const struct points *points, const char *key)
 struct reader {
     struct points *points;
     const char *name; /* in the arena */
-    size_t name_header_begin;
+    size_t column_names_begin;
     bool has_column_names;
     uint16_t nodes;
     bool loopback;
@@ -124,7 +124,7 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
             "this header line is not UTF-8, but it is copied into the device file, which must be");
-    for (size_t i = reader->name_header_begin; i < points->header_count; i++)
+    for (size_t i = reader->column_names_begin; i < points->header_count; i++)
         if (strcmp(points->header_line[i].key, key) == 0)
             return diag_error(diag, at, STATUS_BAD_INPUT, "header key '%s' stands twice", key);
     int64_t nodes;
@@ -149,7 +149,7 @@ static enum status field_error(const struct record *record, enum points_column c
                                 record->fields[column], wanted);
 }
 
-static enum status role_error(const struct record *record, struct diag *diag)
+static enum status report_bad_point_role(const struct record *record, struct diag *diag)
 {
     struct text roles = {0};
     for (int i = 0; i < POINT_ROLE_COUNT; i++)
@@ -316,7 +316,7 @@ static enum status read_row(void *context, const struct record *borrowed, struct
         if (strcmp(record.fields[COLUMN_MEASURED], role_names[i]) == 0)
             point.role = (uint8_t)i;
     if (point.role == POINT_ROLE_COUNT)
-        return role_error(&record, diag);
+        return report_bad_point_role(&record, diag);
     enum work_kind kind;
     if (!work_kind_find(record.fields[COLUMN_KIND], record.field_sizes[COLUMN_KIND], &kind))
         return field_error(&record, COLUMN_KIND, diag, "a kind of work");
@@ -342,7 +342,7 @@ enum status points_parse(struct points *points, const char *name, const char *da
 {
     struct reader reader = {.points = points,
                             .name = arena_text(&points->arena, name, strlen(name)),
-                            .name_header_begin = points->header_count,
+                            .column_names_begin = points->header_count,
                             .nodes = 1};
     const struct record_handler handler = {&reader, read_row, read_comment};
     enum status status = records_parse(name, data, size, &handler, diag);

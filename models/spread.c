@@ -31,7 +31,7 @@ static bool find_part_of_param(const struct cost_param *param, enum spread_part 
     for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
         if (strcmp(param->field, left_out[i]) == 0)
             return false;
-    switch (param->family_id) {
+    switch (param->family_of_param) {
     case COST_MATMUL:
         *part = SPREAD_PRODUCTS;
         return true;
@@ -78,13 +78,13 @@ static const struct {
 };
 
 /* A number of the machine that belongs to a part. */
-struct machine_number {
+struct machine_number_with_spread {
     double *value; /* in struct device_cost or struct cluster */
     enum spread_part part;
-    bool is_rate;  /* a smaller value is slower */
-    double spread; /* 0: not measured */
+    bool is_slower_if_smaller; /* a smaller value is slower */
+    double spread;             /* 0: not measured */
 };
-typedef void visitor(void *context, struct machine_number number);
+typedef void visitor(void *context, struct machine_number_with_spread number);
 
 static double spread_of_fact(const struct device_cost *cost, const char *name)
 {
@@ -101,16 +101,17 @@ static void visit_attention(struct device_cost *cost, visitor *visit, void *cont
         int impl = k / ATTENTION_PASS_COUNT, pass = k % ATTENTION_PASS_COUNT;
         struct cost_attention *attention = &cost->attention[impl][pass];
         const char *of = attention_impl_name((enum attention_impl)impl);
-        if (!attention->is_present)
+        if (!attention->is_family_present)
             continue;
         snprintf(name, sizeof name, "attention.%s.%s.ramp_s", of, cost_pass_names[pass]);
-        visit(context, (struct machine_number){&attention->ramp_s, SPREAD_ATTENTION, false,
-                                               spread_of_fact(cost, name)});
+        visit(context, (struct machine_number_with_spread){&attention->ramp_s, SPREAD_ATTENTION,
+                                                           false, spread_of_fact(cost, name)});
         for (size_t d = 0; d < attention->dim_count; d++) {
             snprintf(name, sizeof name, "attention.%s.%s.rates.%lld", of, cost_pass_names[pass],
                      (long long)attention->head_dim[d]);
-            visit(context, (struct machine_number){&attention->flop_per_s[d], SPREAD_ATTENTION,
-                                                   true, spread_of_fact(cost, name)});
+            visit(context,
+                  (struct machine_number_with_spread){&attention->flop_per_s[d], SPREAD_ATTENTION,
+                                                      true, spread_of_fact(cost, name)});
         }
     }
 }
@@ -121,11 +122,12 @@ static void visit_all_numbers(struct device_cost *cost, struct cluster *cluster,
     char name[96];
     for (size_t i = 0; i < cost_param_count; i++) {
         const struct cost_param *param = &cost_params[i];
-        struct machine_number number = {.value = (double *)((char *)cost + param->offset)};
+        struct machine_number_with_spread number = {.value =
+                                                        (double *)((char *)cost + param->offset)};
         if (!find_part_of_param(param, &number.part))
             continue;
         snprintf(name, sizeof name, "%s.%s", param->family, param->field);
-        number.is_rate = param->unit != UNIT_SECONDS && param->unit != UNIT_BYTES;
+        number.is_slower_if_smaller = param->unit != UNIT_SECONDS && param->unit != UNIT_BYTES;
         number.spread = spread_of_fact(cost, name);
         visit(context, number);
     }
@@ -133,16 +135,17 @@ static void visit_all_numbers(struct device_cost *cost, struct cluster *cluster,
         if (cost->kind_bandwidth_share[kind] == 0)
             continue;
         snprintf(name, sizeof name, "memory.kinds.%s", work_kind_info((enum work_kind)kind)->name);
-        visit(context, (struct machine_number){&cost->kind_bandwidth_share[kind], SPREAD_MEMORY,
-                                               true, spread_of_fact(cost, name)});
+        visit(context,
+              (struct machine_number_with_spread){&cost->kind_bandwidth_share[kind], SPREAD_MEMORY,
+                                                  true, spread_of_fact(cost, name)});
     }
     visit_attention(cost, visit, context);
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
         const struct cluster_field *field = cluster_field_find(fields[i].path);
         const struct cluster_fact *fact = cluster_find_fact(cluster, fields[i].path);
-        visit(context, (struct machine_number){(double *)((char *)cluster + field->offset),
-                                               fields[i].part, field->type != FIELD_SECONDS,
-                                               fact != NULL ? fact->spread : 0});
+        visit(context, (struct machine_number_with_spread){
+                           (double *)((char *)cluster + field->offset), fields[i].part,
+                           field->type != FIELD_SECONDS, fact != NULL ? fact->spread : 0});
     }
 }
 
@@ -152,7 +155,7 @@ struct spread_range {
     double smallest, largest;
 };
 
-static void widen_range(void *context, struct machine_number number)
+static void widen_range(void *context, struct machine_number_with_spread number)
 {
     struct spread_range *range = context;
     if (number.part != range->part || number.spread == 0)
@@ -206,27 +209,27 @@ bool spread_is_known(const struct device_cost *cost, const struct cluster *clust
     return false;
 }
 
-/* Which numbers of a part slow_number() makes slower, and by how much. */
+/* Which numbers of a part slow_number_by_its_spread() makes slower, and by how much. */
 struct slowdown {
     enum spread_part part;
     /* 0: measured numbers change, each by its own spread; else numbers that were not measured change by this factor */
-    double unmeasured_factor;
+    double factor_for_unmeasured_numbers;
 };
 
-static void slow_number(void *context, struct machine_number number)
+static void slow_number_by_its_spread(void *context, struct machine_number_with_spread number)
 {
     const struct slowdown *move = context;
     bool measured = number.spread > 0;
-    if (number.part != move->part || measured != (move->unmeasured_factor == 0))
+    if (number.part != move->part || measured != (move->factor_for_unmeasured_numbers == 0))
         return;
-    double factor = measured ? exp(number.spread) : move->unmeasured_factor;
-    *number.value = number.is_rate ? *number.value / factor : *number.value * factor;
+    double factor = measured ? exp(number.spread) : move->factor_for_unmeasured_numbers;
+    *number.value = number.is_slower_if_smaller ? *number.value / factor : *number.value * factor;
 }
 
 /* Multiplies the measured times of products (SPREAD_PRODUCTS) or of attention (SPREAD_ATTENTION) by the factor; other
  * parts have no measured times. points->row then is a copy in the arena. */
-static void slow_points(struct cost_points *points, struct arena *arena, enum spread_part part,
-                        double factor)
+static void slow_measured_points_of_part(struct cost_points *points, struct arena *arena,
+                                         enum spread_part part, double factor)
 {
     if (points->count == 0 || (part != SPREAD_PRODUCTS && part != SPREAD_ATTENTION))
         return;
@@ -242,15 +245,16 @@ void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, str
                           enum spread_part part)
 {
     struct slowdown move = {.part = part};
-    slow_points(&cost->points, arena, part, exp(range_of_part(cost, cluster, part).smallest));
-    visit_all_numbers(cost, cluster, slow_number, &move);
+    slow_measured_points_of_part(&cost->points, arena, part,
+                                 exp(range_of_part(cost, cluster, part).smallest));
+    visit_all_numbers(cost, cluster, slow_number_by_its_spread, &move);
 }
 
 void spread_slow_unmeasured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
                             enum spread_part part, double factor)
 {
-    struct slowdown move = {.part = part, .unmeasured_factor = factor};
+    struct slowdown move = {.part = part, .factor_for_unmeasured_numbers = factor};
     if (spread_largest_of_part(cost, cluster, part) == 0)
-        slow_points(&cost->points, arena, part, factor);
-    visit_all_numbers(cost, cluster, slow_number, &move);
+        slow_measured_points_of_part(&cost->points, arena, part, factor);
+    visit_all_numbers(cost, cluster, slow_number_by_its_spread, &move);
 }

@@ -211,7 +211,7 @@ static int64_t count_elements(const struct tensor_spec tensors[], size_t count)
 }
 
 /* Returns the first layer with experts, or, if `experts` is false, the first without; -1: there is no such layer. */
-static int64_t first_layer_by_experts(const struct transformer *t, bool experts)
+static int64_t first_layer_with_experts_or_without(const struct transformer *t, bool experts)
 {
     for (int64_t l = 0; l < t->layers; l++)
         if (transformer_layer_has_experts(t, l) == experts)
@@ -232,8 +232,8 @@ static int64_t layer_parameters(const struct transformer *t, int64_t layer)
 
 int64_t transformer_layer_parameters(const struct transformer *t)
 {
-    const int64_t sparse = layer_parameters(t, first_layer_by_experts(t, true));
-    const int64_t dense = layer_parameters(t, first_layer_by_experts(t, false));
+    const int64_t sparse = layer_parameters(t, first_layer_with_experts_or_without(t, true));
+    const int64_t dense = layer_parameters(t, first_layer_with_experts_or_without(t, false));
     return sparse > dense ? sparse : dense;
 }
 
@@ -252,8 +252,9 @@ int64_t transformer_head_parameters(const struct transformer *t)
 int64_t transformer_parameters(const struct transformer *t)
 {
     const int64_t sparse = transformer_count_expert_layers(t);
-    return (t->layers - sparse) * layer_parameters(t, first_layer_by_experts(t, false)) +
-           sparse * (layer_parameters(t, first_layer_by_experts(t, true)) +
+    return (t->layers - sparse) *
+               layer_parameters(t, first_layer_with_experts_or_without(t, false)) +
+           sparse * (layer_parameters(t, first_layer_with_experts_or_without(t, true)) +
                      (t->router_correction ? t->experts : 0)) +
            transformer_embedding_parameters(t) + transformer_head_parameters(t);
 }
@@ -365,7 +366,7 @@ int64_t transformer_head_flops_per_token(const struct transformer *t)
 }
 
 /* Returns the columns of q plus those of the attention's output, over all heads: a pair takes 2 flops for each. */
-static double score_and_value_columns(const struct transformer *t)
+static double attention_columns_per_pair(const struct transformer *t)
 {
     return (double)(t->heads * (t->head_dim + transformer_v_head_dim(t)));
 }
@@ -374,7 +375,7 @@ double transformer_attention_flops(const struct transformer *t, int64_t seq_len,
 {
     const double s = (double)seq_len;
     const double pairs = causal ? s * s / 2 : s * s;
-    return 2 * pairs * score_and_value_columns(t);
+    return 2 * pairs * attention_columns_per_pair(t);
 }
 
 /* ---- what differs by layer ---- */
@@ -429,5 +430,5 @@ double transformer_visible_attention_flops(const struct transformer *t, int64_t 
     const double whole = (double)chunks, rest = (double)(seq_len - chunks * t->attention_chunk);
     const double own = (whole * chunk * chunk + rest * rest) / 2;
     const double others = kept * (chunk * whole * (whole - 1) / 2 + rest * whole);
-    return 2 * (own + others) * score_and_value_columns(t);
+    return 2 * (own + others) * attention_columns_per_pair(t);
 }

@@ -66,8 +66,8 @@ static enum status read_field(struct transformer *t, struct json_node root,
 }
 
 /* Reads "sources" into t->source. Each field that the file has must have a source: its own, or that of "*". */
-static enum status read_sources(struct transformer *t, struct arena *arena, struct json_node root,
-                                struct diag *diag)
+static enum status read_sources_of_fields(struct transformer *t, struct arena *arena,
+                                          struct json_node root, struct diag *diag)
 {
     struct json_node sources;
     enum status status = json_get_object(root, "sources", &sources, diag);
@@ -142,7 +142,7 @@ static enum status read_schema(struct transformer *t, struct arena *arena, struc
         if (status != STATUS_OK)
             return status;
     }
-    return read_sources(t, arena, root, diag);
+    return read_sources_of_fields(t, arena, root, diag);
 }
 
 /* Reads a text in our schema or, if hugging_face is true, also a Hugging Face config.json. dense: the result is the
@@ -209,7 +209,7 @@ bool transformer_is_line(const char *name)
 /* Refuses a name that may be that of a model on the Hugging Face hub: no file of that name exists, and it is known or
  * looks like "OWNER/MODEL". The message proposes a preset that has its sizes, if one is known. Returns STATUS_OK for
  * any other name. */
-static enum status refuse_hub_name(const char *name, struct diag *diag)
+static enum status refuse_name_of_hub_model(const char *name, struct diag *diag)
 {
     const char *known = hub_model_find(name), *slash = strchr(name, '/');
     bool path = slash == name || strchr("./~", name[0]) != NULL || strstr(name, ".json") != NULL ||
@@ -235,7 +235,7 @@ static enum status load(struct transformer *t, struct arena *arena, const char *
     bool preset = !is_path(name_or_path) &&
                   presets_find_path("transformers", "model", name_or_path, (struct loc){0}, &path,
                                     arena, NULL) == STATUS_OK;
-    enum status hub = preset ? STATUS_OK : refuse_hub_name(name_or_path, diag);
+    enum status hub = preset ? STATUS_OK : refuse_name_of_hub_model(name_or_path, diag);
     if (hub != STATUS_OK)
         return hub;
     if (!is_path(name_or_path)) {

@@ -182,13 +182,13 @@ static void make_param(struct work_param *param, const char *word, size_t size)
         return;
     const char *table = colon + 1;
     size_t table_size = size - name_size - 1;
-    param->is_group = equals_word("group", table, table_size);
+    param->is_value_group_id = equals_word("group", table, table_size);
     for (size_t i = 0; i < ARRAY_LEN(value_tables); i++)
         if (equals_word(value_tables[i].name, table, table_size)) {
             param->value_names = value_tables[i].values;
             param->value_count = value_tables[i].count;
         }
-    assert(param->is_group || param->value_names);
+    assert(param->is_value_group_id || param->value_names);
 }
 
 static void make_kind_table(void)
@@ -257,7 +257,7 @@ bool work_may_run_on(enum work_kind kind, enum stream_class stream)
 int64_t work_comm_group(const struct work *work)
 {
     const struct work_kind_info *info = work_kind_info(work->kind);
-    return info->param_count > 0 && info->param[0].is_group ? work->p[0] : -1;
+    return info->param_count > 0 && info->param[0].is_value_group_id ? work->p[0] : -1;
 }
 
 /* The parameter is 1 + the group; 0 stands for none. In work_routing_list_index() it is 1 + the list. */
@@ -490,7 +490,7 @@ enum attention_impl work_attention_impl(const struct work *work, enum attention_
     return work->attention.scaling == SCALING_MX ? ATTENTION_CUDNN_MXFP8 : ATTENTION_CUDNN_FP8;
 }
 
-double work_peak_over_bf16(const struct work *given)
+double work_peak_rate_over_bf16_peak(const struct work *given)
 {
     const struct work as = work_cost_equivalent(given), *work = &as;
     if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)

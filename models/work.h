@@ -55,9 +55,9 @@ enum mask {
 };
 /* The rows that TAKE_ROWS copies, and their order: those that ranks send each other for attention with MASK_PLAN. */
 enum take_order {
-    TAKE_SEND,  /* the rank's own rows that others need, in the order in which it sends them */
-    TAKE_PLACE, /* the rows that arrived: from the order by sender to the order of positions */
-    TAKE_RETURN, /* the results for these rows: from the order of positions back to the order by sender */
+    TAKE_SEND, /* the rank's own rows that others need, in the order in which it sends them */
+    TAKE_ARRIVED_ROWS_TO_POSITIONS, /* the rows that arrived: from the order by sender to the order of positions */
+    TAKE_RESULTS_TO_SENDER_ORDER, /* the results for these rows: from the order of positions back to the order by sender */
     TAKE_GATHER, /* own rows and rows that arrived, to the packed order of a round (schedule/ir/tile_plan.h) */
     TAKE_COUNT
 };
@@ -66,7 +66,7 @@ enum take_order {
  * swiglu: (up + 1) gate sigmoid(1.702 gate), where gate is at most 7 and up from -7 to 7 (gpt-oss, torch/model.py,
  * swiglu()). */
 enum activation_function {
-    FUNCTION_OF_KIND,
+    ACTIVATION_FUNCTION_OF_KIND,
     FUNCTION_GELU,
     FUNCTION_RELU2,
     FUNCTION_CLAMPED,
@@ -77,10 +77,10 @@ enum activation_function {
 enum route_score { ROUTE_SOFTMAX, ROUTE_SOFTMAX_OF_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
 /* The costs by which an operator of a recorded program takes its time. */
 enum opaque_cost {
-    OPAQUE_NOTHING,   /* it takes no time */
-    OPAQUE_MATMUL,    /* those of WORK_MATMUL */
-    OPAQUE_MATMUL_TN, /* those of WORK_MATMUL of form TN: gradients of the weights of groups */
-    OPAQUE_ATTENTION, /* those of WORK_ATTENTION */
+    OPAQUE_TAKES_NO_TIME, /* it takes no time */
+    OPAQUE_MATMUL,        /* those of WORK_MATMUL */
+    OPAQUE_MATMUL_TN,     /* those of WORK_MATMUL of form TN: gradients of the weights of groups */
+    OPAQUE_ATTENTION,     /* those of WORK_ATTENTION */
     OPAQUE_ATTENTION_BACKWARD, /* those of WORK_ATTENTION_BACKWARD */
     /* the others: its bytes at the bandwidth share of this class of memory-bound work (docs/costs.md, "Bytes") */
     OPAQUE_STREAM,
@@ -343,9 +343,9 @@ struct work {
 /* One parameter of a kind, as the text form of a schedule has it. */
 struct work_param {
     char name[16];
-    bool optional;  /* 0 when absent, and not printed when 0 */
-    bool is_signed; /* the value may be negative */
-    bool is_group;  /* the value is a group id, printed by its name; id + 1 when optional */
+    bool optional;          /* 0 when absent, and not printed when 0 */
+    bool is_signed;         /* the value may be negative */
+    bool is_value_group_id; /* the value is a group id, printed by its name; id + 1 when optional */
     const char *const *value_names; /* names of an enum's values, or NULL for an integer */
     uint8_t value_count;
 };
@@ -423,7 +423,7 @@ bool work_is_permutation(const struct work *work);
 
 /* Returns the peak flop/s of data sheets for the operands of a product or an attention, over the peak for bf16: 2 for 8
  * bits, 4 for 4 bits, else 1. */
-double work_peak_over_bf16(const struct work *work);
+double work_peak_rate_over_bf16_peak(const struct work *work);
 
 /* Returns the group of a communication op, or -1 for other kinds. */
 int64_t work_comm_group(const struct work *work);

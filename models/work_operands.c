@@ -8,17 +8,17 @@
 #include <string.h>
 
 /* The operands of each kind: the reads, then the writes. Each word is an operand and begins with its number of
- * elements, a product of parameters of the kind, digits and sums "(a+b)" of two parameters (factor_value() has further
+ * elements, a product of parameters of the kind, digits and sums "(a+b)" of two parameters (formula_factor_value() has further
  * names). Communication and copies have bytes instead: "@" is the op's bytes, "@*" times the members of its group, "@/"
  * divided by them. With a '~' before the number, an op of a schedule may have another number of elements. After the
  * number follow, in this order:
- *   the dtype, if it is not WORK_TYPE_STEP:
+ *   the dtype, if it is not WORK_TYPE_STEP_DTYPE:
  *     ":f32", ":i32", ":u8"  this dtype
  *     ":master", ":moment"   the dtype that the parameter `states` says
  *     ":narrow", ":scale"    an 8- or 4-bit dtype, or the dtype of its scales, as the parameter `scaling` says
- *     ":side"                as ":narrow" if `scaling` is not none, else WORK_TYPE_STEP
- *     ":step"                WORK_TYPE_STEP
- *     ":sum", ":op", ":float", ":moved"  WORK_TYPE_SUM, _OP, _FLOAT, _MOVED (models/work_operands.h)
+ *     ":side"                as ":narrow" if `scaling` is not none, else WORK_TYPE_STEP_DTYPE
+ *     ":step"                WORK_TYPE_STEP_DTYPE
+ *     ":sum", ":op", ":float", ":moved"  WORK_TYPE_STEP_DTYPE_OR_F32, _OP, _FLOAT, _MOVED (models/work_operands.h)
  *     ":~f32"                as ":float", and f32 in the op of a microbenchmark
  *   "=N"     for a read: a microbenchmark gives it the buffer of write N (from 0), which is updated in place
  *   when the operand exists:
@@ -225,7 +225,7 @@ static int64_t frozen_scale_bytes(const struct work *work)
  *   codes, scales  of a dequantise: bytes of the codes and of the scales of the stored weight
  *   scales...      of attention: see attention_factor(), which has further names; else see scale_count()
  *   groups         of a product: the number of matrices in this operand; of a column_sum: the rows of its result */
-static int64_t factor_value(const struct work *work, const char *name, size_t size)
+static int64_t formula_factor_value(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')
         return *name - '0';
@@ -261,8 +261,8 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
                                                                      : 1;
     if (*name == '(') {
         const char *plus = memchr(name, '+', size);
-        int64_t sum = factor_value(work, name + 1, (size_t)(plus - name - 1));
-        const int64_t more = factor_value(work, plus + 1, size - (size_t)(plus - name) - 2);
+        int64_t sum = formula_factor_value(work, name + 1, (size_t)(plus - name - 1));
+        const int64_t more = formula_factor_value(work, plus + 1, size - (size_t)(plus - name) - 2);
         return __builtin_add_overflow(sum, more, &sum) ? -1 : sum;
     }
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
@@ -274,13 +274,13 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
     return work->p[i];
 }
 
-static uint64_t formula_value(const struct work *work, const char *formula, size_t size)
+static uint64_t operand_count_by_formula(const struct work *work, const char *formula, size_t size)
 {
     uint64_t value = 1;
     for (size_t at = 0, end; at < size; at = end + 1) {
         const char *star = memchr(formula + at, '*', size - at);
         end = star ? (size_t)(star - formula) : size;
-        value = saturating_product(value, factor_value(work, formula + at, end - at));
+        value = saturating_product(value, formula_factor_value(work, formula + at, end - at));
     }
     return value;
 }
@@ -299,15 +299,19 @@ static void read_operand_type(const struct work *work, const char *word, size_t 
         const char *name;
         uint8_t type, dtype;
     } types[] = {
-        {"f32", WORK_TYPE_FIXED, DTYPE_F32},     {"i32", WORK_TYPE_FIXED, DTYPE_I32},
-        {"u8", WORK_TYPE_FIXED, DTYPE_U8},       {"sum", WORK_TYPE_SUM, DTYPE_COUNT},
-        {"op", WORK_TYPE_OP, DTYPE_COUNT},       {"float", WORK_TYPE_FLOAT, DTYPE_COUNT},
-        {"moved", WORK_TYPE_MOVED, DTYPE_COUNT}, {"~f32", WORK_TYPE_FLOAT, DTYPE_F32},
+        {"f32", WORK_TYPE_GIVEN_DTYPE, DTYPE_F32},
+        {"i32", WORK_TYPE_GIVEN_DTYPE, DTYPE_I32},
+        {"u8", WORK_TYPE_GIVEN_DTYPE, DTYPE_U8},
+        {"sum", WORK_TYPE_STEP_DTYPE_OR_F32, DTYPE_COUNT},
+        {"op", WORK_TYPE_OP_FLOAT_DTYPE, DTYPE_COUNT},
+        {"float", WORK_TYPE_ANY_FLOAT, DTYPE_COUNT},
+        {"moved", WORK_TYPE_OP_DTYPE, DTYPE_COUNT},
+        {"~f32", WORK_TYPE_ANY_FLOAT, DTYPE_F32},
     };
     bool master = equals_word(word, size, "master");
     if (master || equals_word(word, size, "moment")) {
         enum states states = (enum states)work->adamw.states;
-        operand->type = WORK_TYPE_FIXED;
+        operand->type = WORK_TYPE_GIVEN_DTYPE;
         operand->dtype =
             (uint8_t)(master ? states_master_dtype(states) : states_moment_dtype(states));
         return;
@@ -316,7 +320,7 @@ static void read_operand_type(const struct work *work, const char *word, size_t 
                                           : is_attention(work)        ? work->attention.scaling
                                                                       : work->matmul.scaling);
     if (equals_word(word, size, "scale")) {
-        operand->type = WORK_TYPE_FIXED;
+        operand->type = WORK_TYPE_GIVEN_DTYPE;
         operand->dtype = (uint8_t)scaling_scale_dtype(scaling);
         return;
     }
@@ -342,16 +346,16 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
                       struct work_operand *operand)
 {
     const char *end = word + size;
-    *operand = (struct work_operand){.type = WORK_TYPE_STEP,
+    *operand = (struct work_operand){.type = WORK_TYPE_STEP_DTYPE,
                                      .dtype = DTYPE_COUNT,
                                      .in_place_write = -1,
-                                     .count_may_differ = *word == '~'};
-    operand->formula = word + operand->count_may_differ;
+                                     .is_only_usual_count = *word == '~'};
+    operand->formula = word + operand->is_only_usual_count;
     operand->formula_size = (uint32_t)strcspn(operand->formula, ":=? ");
     const char *at = operand->formula + operand->formula_size;
     const char *last = at - 6; /* messages leave the factor `groups` out if it is 1 */
     if (operand->formula_size > 7 && memcmp(last, "groups", 6) == 0 &&
-        factor_value(work, last, 6) == 1)
+        formula_factor_value(work, last, 6) == 1)
         operand->formula_size -= 7;
     if (at < end && *at == ':') {
         size_t letters = strcspn(at + 1, "=? ");
@@ -364,11 +368,11 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
     }
     if (at < end) {
         assert(*at == '?');
-        operand->absent_in_bench = at + 1 < end && at[1] == '?';
-        operand->optional = operand->absent_in_bench || at + 1 == end;
+        operand->is_absent_in_microbench = at + 1 < end && at[1] == '?';
+        operand->optional = operand->is_absent_in_microbench || at + 1 == end;
         while (!operand->optional && at < end) {
             const char *name = at + 1 + (at[1] == '!'), *next = name + strcspn(name, "? ");
-            if ((factor_value(work, name, (size_t)(next - name)) != 0) == (at[1] == '!'))
+            if ((formula_factor_value(work, name, (size_t)(next - name)) != 0) == (at[1] == '!'))
                 return false;
             at = next;
         }
@@ -377,7 +381,7 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
     operand->count =
         operand->count_is_bytes
             ? message_bytes(work, members, operand->formula_size == 2 ? operand->formula[1] : ' ')
-            : formula_value(work, operand->formula, operand->formula_size);
+            : operand_count_by_formula(work, operand->formula, operand->formula_size);
     if (operand->type == WORK_TYPE_NARROW && operand->dtype == DTYPE_E2M1X2)
         operand->count = operand->count / 2 + operand->count % 2;
     return true;
@@ -401,8 +405,8 @@ const struct work_operand *work_operand_at(const struct work_operand *operand, u
                                            uint32_t k, enum dtype dtype)
 {
     const struct work_operand *here = &operand[k], *next = here + 1;
-    return dtype == DTYPE_U8 && here->absent_in_bench && here->dtype != DTYPE_U8 && k + 1 < count &&
-                   next->dtype == DTYPE_U8
+    return dtype == DTYPE_U8 && here->is_absent_in_microbench && here->dtype != DTYPE_U8 &&
+                   k + 1 < count && next->dtype == DTYPE_U8
                ? next
                : here;
 }

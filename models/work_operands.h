@@ -13,24 +13,24 @@ enum work_side { WORK_READS, WORK_WRITES };
 
 /* The dtypes that an operand may have. */
 enum work_type {
-    WORK_TYPE_STEP,   /* the dtype in which the step computes */
-    WORK_TYPE_SUM,    /* the step's dtype or f32: an operand that is summed over a step */
-    WORK_TYPE_OP,     /* a floating-point dtype, the same for all such operands of an op */
-    WORK_TYPE_FLOAT,  /* any floating-point dtype */
-    WORK_TYPE_MOVED,  /* any dtype, the same for all such operands of an op */
-    WORK_TYPE_NARROW, /* if `dtype` is a 4-bit dtype, that one; else any 8-bit dtype */
-    WORK_TYPE_FIXED,  /* `dtype` */
+    WORK_TYPE_STEP_DTYPE,        /* the dtype in which the step computes */
+    WORK_TYPE_STEP_DTYPE_OR_F32, /* the step's dtype or f32: an operand that is summed over a step */
+    WORK_TYPE_OP_FLOAT_DTYPE, /* a floating-point dtype, the same for all such operands of an op */
+    WORK_TYPE_ANY_FLOAT,      /* any floating-point dtype */
+    WORK_TYPE_OP_DTYPE,       /* any dtype, the same for all such operands of an op */
+    WORK_TYPE_NARROW,         /* if `dtype` is a 4-bit dtype, that one; else any 8-bit dtype */
+    WORK_TYPE_GIVEN_DTYPE,    /* `dtype` */
 };
 
 struct work_operand {
     /* the formula of the count as the table has it, such as "rows*cols"; for messages */
     const char *formula;
     uint32_t formula_size;
-    bool count_is_bytes;  /* the count is in bytes: for communication and copies */
-    bool optional;        /* may be left out */
-    bool absent_in_bench; /* optional, and left out of the op of a microbenchmark */
+    bool count_is_bytes;          /* the count is in bytes: for communication and copies */
+    bool optional;                /* may be left out */
+    bool is_absent_in_microbench; /* optional, and left out of the op of a microbenchmark */
     /* `count` is only the usual count: an op of a schedule may have another */
-    bool count_may_differ;
+    bool is_only_usual_count;
     uint8_t type;          /* enum work_type */
     uint8_t dtype;         /* enum dtype in a microbenchmark; DTYPE_COUNT: the one it computes in */
     int8_t in_place_write; /* for a read: the write that may update its buffer in place; -1: none */

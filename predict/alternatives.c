@@ -25,7 +25,7 @@ enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 #define WORTHWHILE_STEP_SHARE 0.995
 
 /* The member of a request that an option sets. */
-enum changed_field {
+enum request_field_of_option {
     FIELD_ACTIVATIONS,
     FIELD_WEIGHTS,
     FIELD_OPTIMIZER,
@@ -37,7 +37,7 @@ enum changed_field {
 
 static const struct alternative_option {
     const char *text; /* "--zero 3" */
-    enum changed_field field;
+    enum request_field_of_option field;
     int value;
 } option_table[] = {
     {"--checkpoint none", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_KEEP},
@@ -72,7 +72,8 @@ static bool has_latents_to_send(const struct choices *c)
 
 /* True if the choices already have the value that the option would set, or a larger number of chunks, or if the option
  * is of latents and the step sends none. */
-static bool has_value_already(const struct choices *c, const struct alternative_option *option)
+static bool is_option_set_or_exceeded(const struct choices *c,
+                                      const struct alternative_option *option)
 {
     switch (option->field) {
     case FIELD_ACTIVATIONS:
@@ -131,13 +132,13 @@ const char *alternatives_option(size_t i)
     return option_table[i].text;
 }
 
-void alternatives_apply(struct request *request, size_t i)
+void alternatives_set_option(struct request *request, size_t i)
 {
     apply_option(request, &option_table[i]);
 }
 
 struct alternative_trial {
-    bool was_predicted; /* the request was legal, and could be predicted */
+    bool was_request_predicted; /* the request was legal, and could be predicted */
     struct verdict verdict;
     double step_s;
 };
@@ -177,7 +178,7 @@ static void predict_trial_job(void *context, size_t job, void *result)
     enum status status = prediction_memory(&p, &question, NULL, NULL);
     if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->asks_only_verdicts)))
         status = prediction_time(&p, NULL);
-    trial->was_predicted = status == STATUS_OK;
+    trial->was_request_predicted = status == STATUS_OK;
     trial->verdict = p.verdict;
     trial->step_s = p.sim.step_s;
     prediction_release(&p);
@@ -192,7 +193,7 @@ static size_t max_tries_per_round(const struct prediction *base)
 }
 
 /* An option that is not refused, and the lower bound of the request with it (lower_bound_of()). */
-struct bounded_option {
+struct option_with_lower_bound {
     const struct alternative_option *option;
     double lower_bound;
 };
@@ -219,14 +220,14 @@ static double lower_bound_of(const struct trials *trials, const struct alternati
 static size_t keep_options_with_lowest_bounds(struct trials *trials, size_t first, size_t count,
                                               size_t tries, double limit, struct alternative *best)
 {
-    struct bounded_option bounded_options[ALTERNATIVES_MAX];
+    struct option_with_lower_bound bounded_options[ALTERNATIVES_MAX];
     size_t legal = 0, kept = first;
     for (size_t i = first; i < count; i++) {
         double bound = lower_bound_of(trials, trials->option[i]);
         if (bound >= limit)
             best->tried_count++;
         else if (bound >= 0)
-            bounded_options[legal++] = (struct bounded_option){trials->option[i], bound};
+            bounded_options[legal++] = (struct option_with_lower_bound){trials->option[i], bound};
     }
     for (size_t i = 0; i < legal; i++) {
         size_t lower = 0;
@@ -256,7 +257,7 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
     size_t count = 0, fastest = SIZE_MAX;
     trials->option[count++] = NULL;
     for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(option_table); i++)
-        if (!has_value_already(&base->choices, &option_table[i]))
+        if (!is_option_set_or_exceeded(&base->choices, &option_table[i]))
             trials->option[count++] = &option_table[i];
     count = keep_options_with_lowest_bounds(trials, 1, count, max_tries_per_round(base) - 1,
                                             base->sim.step_s * WORTHWHILE_STEP_SHARE, best);
@@ -264,9 +265,9 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
         workers_run(count, sizeof trial[0], predict_trial_job, trials, trial, NULL, diag);
     if (status != STATUS_OK)
         return status;
-    best->ideal_step_s = trial[0].was_predicted ? trial[0].step_s : 0;
+    best->ideal_step_s = trial[0].was_request_predicted ? trial[0].step_s : 0;
     for (size_t i = 1; i < count; i++) {
-        if (!trial[i].was_predicted)
+        if (!trial[i].was_request_predicted)
             continue;
         best->tried_count++;
         if (trial[i].verdict.fits && trial[i].step_s < base->sim.step_s * WORTHWHILE_STEP_SHARE &&
@@ -283,7 +284,7 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
 
 /* Sets in *request the option that, of those that are predicted (keep_options_with_lowest_bounds()), lowers the missing
  * memory most, appends it to best->options, and stores its verdict in best->verdict. Bit f of *used: no option may set
- * enum changed_field f any more; the function adds the bit of the field that it sets. Returns STATUS_NO if no option
+ * enum request_field_of_option f any more; the function adds the bit of the field that it sets. Returns STATUS_NO if no option
  * lowers the missing memory. */
 static enum status add_best_memory_option(struct alternative *best, struct request *request,
                                           unsigned *used, const struct prediction *base,
@@ -297,7 +298,7 @@ static enum status add_best_memory_option(struct alternative *best, struct reque
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < ARRAY_LEN(option_table); i++)
-        if (!has_value_already(&choices, &option_table[i]) &&
+        if (!is_option_set_or_exceeded(&choices, &option_table[i]) &&
             (*used >> option_table[i].field & 1u) == 0)
             trials.option[count++] = &option_table[i];
     count = keep_options_with_lowest_bounds(&trials, 0, count, max_tries_per_round(base), DBL_MAX,
@@ -306,7 +307,7 @@ static enum status add_best_memory_option(struct alternative *best, struct reque
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
-        if (!trial[i].was_predicted)
+        if (!trial[i].was_request_predicted)
             continue;
         best->tried_count++;
         if (verdict_missing_bytes(&trial[i].verdict) < verdict_missing_bytes(&best->verdict) &&
@@ -428,7 +429,7 @@ static size_t list_options_and_pairs(struct suggestion_trials *trials,
     struct suggestion_pair *pair = trials->pair;
     size_t count = 0;
     for (size_t i = 0; i < ARRAY_LEN(option_table); i++)
-        if (!has_value_already(choices, &option_table[i]) &&
+        if (!is_option_set_or_exceeded(choices, &option_table[i]) &&
             option_table[i].field != FIELD_ATTENTION)
             pair[count++] = (struct suggestion_pair){.first = &option_table[i]};
     trials->single_option_count = count;

@@ -64,10 +64,10 @@ enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t 
                                           uint64_t most_bytes, struct diag *diag);
 
 /* Options of the table are numbered from 0. alternatives_count() returns how many there are, alternatives_option()
- * returns one as text, and alternatives_apply() sets one in a request. */
+ * returns one as text, and alternatives_set_option() sets one in a request. */
 enum { ALTERNATIVES_MAX = 20 };
 size_t alternatives_count(void);
 const char *alternatives_option(size_t i);
-void alternatives_apply(struct request *request, size_t i);
+void alternatives_set_option(struct request *request, size_t i);
 
 #endif

@@ -15,8 +15,9 @@ static int64_t window_of_all_layers(const struct transformer *t)
 
 /* Adds to rows[rank] the rows that the rank receives for a sequence whose attention is dealt in tiles. A received query
  * counts as the number of rows that have as many bytes as the query and its result. */
-static void add_tile_rows(double *rows, const struct document_list *list, uint32_t ranks,
-                          int64_t window, const struct row_bytes *bytes)
+static void add_rows_received_for_tiles(double *rows, const struct document_list *list,
+                                        uint32_t ranks, int64_t window,
+                                        const struct row_bytes *bytes)
 {
     struct core_plan plan = {.rank_count = ranks, .window_tokens = window};
     struct coverage_load *load = heap_alloc(ranks, sizeof *load);
@@ -31,8 +32,9 @@ static void add_tile_rows(double *rows, const struct document_list *list, uint32
 
 /* Adds to rows[rank] the rows that each context rank receives for a sequence, and adds the sequence's lower bounds to
  * those of *division. */
-static void add_sequence_rows(struct attention_division *division, double *rows,
-                              const struct prediction *p, const struct document_list *list)
+static void add_rows_received_for_sequence(struct attention_division *division, double *rows,
+                                           const struct prediction *p,
+                                           const struct document_list *list)
 {
     const struct choices *c = &p->choices;
     const struct token_layout *layout = &p->ir.layout;
@@ -59,7 +61,7 @@ static void add_sequence_rows(struct attention_division *division, double *rows,
         coverage_bound_of_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
     needed_release(&needed);
     if (list->tiles != NULL)
-        add_tile_rows(rows, list, layout->cp, window, &bytes);
+        add_rows_received_for_tiles(rows, list, layout->cp, window, &bytes);
 }
 
 bool attention_division(struct attention_division *division, const struct prediction *p)
@@ -78,8 +80,9 @@ bool attention_division(struct attention_division *division, const struct predic
         for (uint32_t r = 0; r < ir->layout.cp; r++)
             rows[r] = 0;
         for (int64_t s = 0; s < sequences; s++)
-            add_sequence_rows(&one, rows, p,
-                              documents_of_sequence(&ir->documents, (uint32_t)(d * sequences + s)));
+            add_rows_received_for_sequence(
+                &one, rows, p,
+                documents_of_sequence(&ir->documents, (uint32_t)(d * sequences + s)));
         for (uint32_t r = 0; r < ir->layout.cp; r++) {
             division->mean_rows_received += rows[r] / own / ir->layout.cp / replicas;
             division->most_rows_received = fmax(division->most_rows_received, rows[r] / own);

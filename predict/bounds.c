@@ -102,7 +102,7 @@ static double bound_of_layers_s(const struct choices *c, double all_s, double he
 
 /* Returns the seconds of bound_of_layers_s()'s unit, without recomputation: a stage can recompute while it waits for the
  * gradient of its last unit. */
-static double first_subsequence_s(const struct setup *setup, const struct choices *c)
+static double first_unit_lower_bound_s(const struct setup *setup, const struct choices *c)
 {
     const struct min_s_per_flop rates = min_s_per_flop_of(setup, c, 1);
     int64_t end = pipeline_tokens_before(c, 1);
@@ -115,7 +115,8 @@ double bound_step_s(const struct setup *setup, const struct choices *c)
     struct min_s_per_flop rates = min_s_per_flop_of(setup, c, attention_forwards(c));
     double seen = document_visible_flops(c->documents, c->model, c->seq);
     double all_s = (double)c->global_batch * layers_compute_s(c, &rates, c->seq, seen);
-    return bound_of_layers_s(c, all_s, head_compute_s(c, &rates), first_subsequence_s(setup, c));
+    return bound_of_layers_s(c, all_s, head_compute_s(c, &rates),
+                             first_unit_lower_bound_s(setup, c));
 }
 
 double bound_step_from_layer_s(const struct setup *setup, const struct choices *c,
@@ -126,14 +127,14 @@ double bound_step_from_layer_s(const struct setup *setup, const struct choices *
     double head = 2 * layer->issue_s < layer->step_s ? head_compute_s(c, &rates) : 0;
     return bound_of_layers_s(c, (double)c->accumulation * unit * layer->step_s, head,
                              c->subsequences == 1 ? unit * layer->kernels_s
-                                                  : first_subsequence_s(setup, c));
+                                                  : first_unit_lower_bound_s(setup, c));
 }
 
 /* ---- memory ---- */
 
 /* Returns the number of data-parallel and context ranks over which a state is sharded: 1 if it is not. `from`: the
  * least stage of ZeRO that shards this state. */
-static double shard_count(const struct choices *c, enum weights_choice from)
+static double shard_count_of_weights_state(const struct choices *c, enum weights_choice from)
 {
     double all = (double)c->ranks / c->tp / c->pp;
     if (c->weights == CHOICE_WEIGHTS_HSDP)
@@ -157,9 +158,10 @@ static double parameters_of_rank(const struct choices *c, double shards)
 
 double bound_state_bytes(const struct setup *setup, const struct choices *c)
 {
-    double here = c->parameters == PARAMETERS_HOST
-                      ? 0
-                      : parameters_of_rank(c, shard_count(c, CHOICE_WEIGHTS_ZERO3));
+    double here =
+        c->parameters == PARAMETERS_HOST
+            ? 0
+            : parameters_of_rank(c, shard_count_of_weights_state(c, CHOICE_WEIGHTS_ZERO3));
     return here * (double)dtype_bytes((enum dtype)c->dtype) +
            setup->cluster.device.cuda_context_bytes;
 }
@@ -172,7 +174,7 @@ double bound_optimizer_bytes(const struct choices *c)
     if (c->optimizer == CHOICE_OPTIMIZER_HOST || c->model->adapter_rank > 0)
         return 0;
     return states_bytes_per_parameter((enum states)c->states, (enum dtype)c->dtype) *
-           parameters_of_rank(c, shard_count(c, CHOICE_WEIGHTS_ZERO1));
+           parameters_of_rank(c, shard_count_of_weights_state(c, CHOICE_WEIGHTS_ZERO1));
 }
 
 enum { ROWS_MAX = 64 };
@@ -180,12 +182,12 @@ enum { ROWS_MAX = 64 };
 /* The tensors that one layer saves for its backward and that may be offloaded, each as bytes per token: the bytes on
  * one rank, divided by the number of tokens that all tensor-parallel and head-parallel ranks have together. They are
  * found by building a small step. */
-struct bytes_per_token {
+struct saved_bytes_per_token {
     double tensor_bytes[ROWS_MAX];
     uint32_t count;
 };
 
-static void find_saved_bytes_per_token(struct bytes_per_token *kept, const struct choices *c)
+static void find_saved_bytes_per_token(struct saved_bytes_per_token *kept, const struct choices *c)
 {
     enum { TOKENS = 128 };
     int64_t ranks = (int64_t)c->tp * c->hp;
@@ -215,7 +217,8 @@ static void find_saved_bytes_per_token(struct bytes_per_token *kept, const struc
 }
 
 /* Returns the bytes that one layer saves for `tokens` tokens, in those tensors that then have `least` bytes or more. */
-static double saved_bytes_of_tokens(const struct bytes_per_token *kept, double tokens, double least)
+static double saved_bytes_of_tokens(const struct saved_bytes_per_token *kept, double tokens,
+                                    double least)
 {
     double bytes = 0;
     for (uint32_t i = 0; i < kept->count; i++)
@@ -225,7 +228,7 @@ static double saved_bytes_of_tokens(const struct bytes_per_token *kept, double t
 
 /* The bytes that are saved of all subsequences of one sequence in the last stage, when the forward of the last
  * subsequence ends: on the device (keys and values included), and in host memory. */
-struct sequence_bytes {
+struct saved_sequence_bytes {
     double device_bytes, host_bytes;
 };
 
@@ -246,7 +249,7 @@ static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
  * `ratio`, only keys and values on the device count. Offloaded bytes are rounded up to grains
  * (profile->offload_grain_bytes), so the device may keep one grain less of a subsequence than its share. In host memory
  * only tensors of a grain or more count, of all layers but one and of all subsequences but the last. */
-static struct sequence_bytes subsequence_bytes(const struct choices *c)
+static struct saved_sequence_bytes saved_bytes_of_subsequences(const struct choices *c)
 {
     struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);
     double layers = (double)(last.end - last.first),
@@ -254,8 +257,8 @@ static struct sequence_bytes subsequence_bytes(const struct choices *c)
     struct transformer share = tensor_share_of_model(c->model, c->tp, 1);
     double width = (double)(transformer_kv_columns(&share) + transformer_v_columns(&share));
     double kv = (double)c->seq / c->hp * width * (double)dtype_bytes((enum dtype)c->dtype) * layers;
-    struct sequence_bytes kept = {.device_bytes = kv};
-    struct bytes_per_token saved_per_token;
+    struct saved_sequence_bytes kept = {.device_bytes = kv};
+    struct saved_bytes_per_token saved_per_token;
     if (c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_RATIO)
         return kept;
     find_saved_bytes_per_token(&saved_per_token, c);
@@ -272,7 +275,7 @@ static struct sequence_bytes subsequence_bytes(const struct choices *c)
     return kept;
 }
 
-static bool has_subsequence_bytes(const struct choices *c)
+static bool are_subsequence_bytes_bounded(const struct choices *c)
 {
     return c->subsequences > 1 && (c->pp == 1 || pipeline_is_plain(c));
 }
@@ -286,8 +289,8 @@ static double input_bytes(const struct choices *c, double layers)
 
 double bound_saved_device_bytes(const struct choices *c)
 {
-    if (has_subsequence_bytes(c))
-        return subsequence_bytes(c).device_bytes;
+    if (are_subsequence_bytes_bounded(c))
+        return saved_bytes_of_subsequences(c).device_bytes;
     if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         return 0;
     if (c->pp > 1) /* no bound: micro-batches may be cut, and stages drop inputs early */
@@ -297,8 +300,8 @@ double bound_saved_device_bytes(const struct choices *c)
 
 double bound_saved_host_bytes(const struct choices *c)
 {
-    if (has_subsequence_bytes(c))
-        return subsequence_bytes(c).host_bytes;
+    if (are_subsequence_bytes_bounded(c))
+        return saved_bytes_of_subsequences(c).host_bytes;
     if (c->activations != CHOICE_ACTIVATIONS_OFFLOAD || c->pp > 1)
         return 0;
     /* the last layer's backward follows its forward at once, so its input stays on the device */

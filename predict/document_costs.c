@@ -34,7 +34,7 @@ double **document_costs_by_place(const struct ir *ir, const struct device_cost *
     uint32_t *rank = NULL, places = 0;
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
-        if (!work_has_documents(work))
+        if (!work_pairs_depend_on_rank(work))
             continue;
         if (seconds == NULL) {
             seconds = heap_zalloc(ir->shape_count, sizeof *seconds);
@@ -63,7 +63,7 @@ static int compare_i64(int64_t a, int64_t b)
 /* Orders shapes such that counterparts compare as equal: shapes that different ranks run in place of each other. It
  * compares only properties that counterparts have in common. If documents were whole sequences, counterparts would have
  * equally many pairs. */
-static int compare_counterparts(const void *left, const void *right)
+static int compare_as_counterpart_shapes(const void *left, const void *right)
 {
     const struct work *a = ((const struct document_shape *)left)->work,
                       *b = ((const struct document_shape *)right)->work;
@@ -137,9 +137,9 @@ double **document_costs_of_mean(const struct ir *ir, const double *const *second
     for (uint32_t s = 0; s < ir->shape_count; s++)
         if (seconds[s] != NULL)
             row[count++] = (struct document_shape){&ir->shape[s], s};
-    qsort(row, count, sizeof *row, compare_counterparts);
+    qsort(row, count, sizeof *row, compare_as_counterpart_shapes);
     for (uint32_t i = 0, end; i < count; i = end) {
-        for (end = i + 1; end < count && compare_counterparts(&row[i], &row[end]) == 0;)
+        for (end = i + 1; end < count && compare_as_counterpart_shapes(&row[i], &row[end]) == 0;)
             end++;
         differs |= set_counterparts_to_mean(even, seconds, row + i, end - i, runs, places);
     }

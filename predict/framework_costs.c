@@ -20,7 +20,7 @@ static const struct {
 
 /* True if the schedule permutes the router's weights of token copies: then its ops also send these weights, and in the
  * backward their gradients. */
-static bool ops_send_weights(const struct ir *ir)
+static bool do_ops_send_router_weights(const struct ir *ir)
 {
     for (uint32_t i = 0; i < ir->shape_count; i++)
         if (ir->shape[i].kind == WORK_PERMUTE_WEIGHTS)
@@ -35,7 +35,7 @@ static void set_router_issue_s(const struct prediction *p, const struct device_c
 {
     const double call_s = cost->host_op_s + cost->host_kernel_s;
     /* exchanges that are no ops of the schedule: of counts, forward only, and of weights or their gradients */
-    const int weights = ops_send_weights(&p->ir) ? 0 : 1, counts = 1;
+    const int weights = do_ops_send_router_weights(&p->ir) ? 0 : 1, counts = 1;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         const bool back = work->kind == WORK_ROUTE_BACKWARD;
@@ -97,7 +97,7 @@ static const struct {
   bias_backward = {.bytes = 40, .all = 3, .each = 6};
 
 /* True if the work is a grouped product that makes the results of experts and adds a bias to them. */
-static bool makes_expert_results(const struct transformer *m, const struct work *work)
+static bool is_biased_expert_output_product(const struct transformer *m, const struct work *work)
 {
     return work->kind == WORK_MATMUL && work->matmul.groups > 0 &&
            work->matmul.epilogue == EPILOGUE_BIAS && work->matmul.n == m->hidden &&
@@ -109,8 +109,8 @@ static bool makes_expert_results(const struct transformer *m, const struct work 
  * gradients of the experts' other biases cost nothing by themselves: they are part of a product. Fused experts add both
  * biases in their products, and sum the gradient of the second one in a pass of its own: then only the gradients of the
  * first one change. */
-static void add_bias_operators(const struct prediction *p, const struct device_cost *cost,
-                               double *work_s, double *issue_s)
+static void add_seconds_of_expert_biases(const struct prediction *p, const struct device_cost *cost,
+                                         double *work_s, double *issue_s)
 {
     const struct transformer *m = p->choices.model;
     const double call_s = p->profile->is_ideal ? 0 : cost->host_op_s + cost->host_kernel_s;
@@ -118,7 +118,7 @@ static void add_bias_operators(const struct prediction *p, const struct device_c
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         const bool gradient = work->kind == WORK_COLUMN_SUM && work->column_sum.groups > 0;
-        if (!gradient && !makes_expert_results(m, work))
+        if (!gradient && !is_biased_expert_output_product(m, work))
             continue;
         const bool of_results = !gradient || work->column_sum.cols == m->hidden;
         if (fused && of_results)
@@ -240,7 +240,7 @@ static bool is_expert_work(const struct work *work)
 
 /* Returns whether the graph of a layer holds its experts, too (Megatron-LM's scope moe). It does if each expert gets
  * exactly its capacity, and neither clamps nor biases of experts are operators. */
-static bool graphs_have_experts(const struct prediction *p)
+static bool does_cuda_graph_hold_experts(const struct prediction *p)
 {
     const struct transformer *m = p->choices.model;
     const bool clamps =
@@ -272,11 +272,11 @@ static void mark_layer_and_expert_shapes(const struct ir *ir, bool *of_layer, bo
 /* Sets issue_s[shape] to 0 if a CUDA graph launches the ops of the shape. Synchronisations of the host keep their time.
  * A router keeps the time of one launch: that of the graph of the router, or of its layer. With a graph of the whole
  * step it has none. */
-static void clear_graph_launches(const struct prediction *p, const struct device_cost *cost,
-                                 double *issue_s)
+static void clear_issue_s_of_cuda_graphs(const struct prediction *p, const struct device_cost *cost,
+                                         double *issue_s)
 {
     const uint8_t graphs = p->choices.cuda_graphs;
-    const bool with_experts = graphs_have_experts(p);
+    const bool with_experts = does_cuda_graph_hold_experts(p);
     if (graphs == CUDA_GRAPHS_NONE)
         return;
     bool *of_layer = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *of_layer);
@@ -311,7 +311,7 @@ void framework_costs_add(const struct prediction *p, const struct device_cost *c
     if (profile->host_runs_te_modules)
         host_modules_add(&p->ir, cost, issue_s);
     if (profile->expert_bias_by_operators)
-        add_bias_operators(p, cost, work_s, issue_s);
+        add_seconds_of_expert_biases(p, cost, work_s, issue_s);
     if (profile->clamps_by_operators)
         add_clamp_operators(p, cost, work_s, issue_s);
     if (profile->scaled_rope_by_operators && p->choices.model->rope_scaled)
@@ -320,5 +320,5 @@ void framework_costs_add(const struct prediction *p, const struct device_cost *c
         clear_sink_passes(p, work_s, issue_s);
     if (profile->activation_weights_copies)
         clear_weight_permutations(p, work_s, issue_s);
-    clear_graph_launches(p, cost, issue_s);
+    clear_issue_s_of_cuda_graphs(p, cost, issue_s);
 }

@@ -25,8 +25,9 @@ static double machine_half_width(const struct spreads *spreads, double published
     double of_model = (1 - spreads_unmeasured_share(spreads)) * OF_MODEL;
     double squares = of_model * of_model, others = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++) {
-        squares += spreads->log_growth_of_measured[part] * spreads->log_growth_of_measured[part];
-        others += spreads->share_of_unmeasured[part] *
+        squares += spreads->log_growth_of_measured_by_part[part] *
+                   spreads->log_growth_of_measured_by_part[part];
+        others += spreads->share_of_unmeasured_by_part[part] *
                   hypot(published, NORMAL_90 * spreads->estimate_error[part]);
     }
     return hypot(NORMAL_90 * sqrt(squares), others);
@@ -37,7 +38,7 @@ static double machine_half_width(const struct spreads *spreads, double published
  * the model's. Recomputation does not count, since implementations differ in it, nor do copies that experts drop, since
  * nothing computes them. Products in 8 or 4 bits have a higher peak; their share of the model's flops is taken to be
  * their share of the executed flops. */
-static void raise_low_end_to_peak(struct interval *time, const struct prediction *p)
+static void raise_low_end_to_peak_flops_time(struct interval *time, const struct prediction *p)
 {
     const double mfu = p->has_choices ? prediction_mfu(p, MFU_LONGHAUL) : INFINITY;
     const double flops = mfu > exp(time->low) ? sim_flops(&p->ir, &p->sim) : 0;
@@ -58,14 +59,14 @@ struct intervals intervals_of_prediction(const struct prediction *p)
                 ? similarity_of_recorded(
                       p->setup, attention_impl_name((enum attention_impl)p->choices.attention_impl))
                 : similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile),
-        .of_quantity = {none, none}};
+        .intervals_by_quantity = {none, none}};
     const struct residual run = similarity_residual(&intervals.similarity);
-    struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
+    struct interval *time = &intervals.intervals_by_quantity[RESIDUAL_TIME];
     if (intervals.similarity.device[0] == '\0')
         return intervals;
     for (int i = 0; i < RESIDUAL_COUNT; i++)
-        intervals.of_quantity[i] =
-            interval_of_run(&p->setup->evidence, (enum residual_of)i, &run, NULL);
+        intervals.intervals_by_quantity[i] =
+            interval_of_run(&p->setup->evidence, (enum residual_quantity)i, &run, NULL);
     /* if steps were published of this device, their errors include the errors of its estimated numbers, and
      * estimate_error must not count these once more */
     bool includes_estimate_errors = time->device_is_measured;
@@ -81,13 +82,13 @@ struct intervals intervals_of_prediction(const struct prediction *p)
         time->high = machine_half_width(&intervals.spreads, time->high);
     }
     if (interval_is_known(time))
-        raise_low_end_to_peak(time, p);
+        raise_low_end_to_peak_flops_time(time, p);
     return intervals;
 }
 
-bool intervals_are_known(const struct intervals *intervals, enum residual_of of)
+bool intervals_are_known(const struct intervals *intervals, enum residual_quantity of)
 {
-    return interval_is_known(&intervals->of_quantity[of]);
+    return interval_is_known(&intervals->intervals_by_quantity[of]);
 }
 
 void intervals_put_in_brackets(struct text *out, const char *before,
@@ -130,22 +131,23 @@ static void put_measured_parts(struct text *out, const struct spreads *spreads)
     text_printf(out, "%.0f %% of the step goes with figures that were measured on this machine",
                 100 * (1 - spreads_unmeasured_share(spreads)));
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spreads->log_growth_of_measured[part] > NAMED_CHANGE)
+        if (spreads->log_growth_of_measured_by_part[part] > NAMED_CHANGE)
             text_printf(out, "%s%s %.2g %%",
                         count++ == 0 ? ", whose spreads move it by this much: " : ", ",
                         spread_part_name((enum spread_part)part),
-                        100 * spreads->log_growth_of_measured[part]);
+                        100 * spreads->log_growth_of_measured_by_part[part]);
 }
 
 static void put_unmeasured_parts(struct text *out, const struct spreads *spreads)
 {
     size_t count = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spreads->share_of_unmeasured[part] > NAMED)
+        if (spreads->share_of_unmeasured_by_part[part] > NAMED)
             text_printf(out, "%s%s%s (%.0f %% of it)", count++ == 0 ? "; not measured are " : ", ",
-                        spreads->relative_spread[part] > 0 ? "other figures of " : "",
+                        spreads->largest_relative_spread_by_part[part] > 0 ? "other figures of "
+                                                                           : "",
                         spread_part_name((enum spread_part)part),
-                        100 * spreads->share_of_unmeasured[part]);
+                        100 * spreads->share_of_unmeasured_by_part[part]);
 }
 
 /* Appends a clause on the largest error among those of the estimates that the step depends on; nothing if there is
@@ -154,7 +156,7 @@ static void put_largest_estimate_error(struct text *out, const struct spreads *s
 {
     double most = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spreads->share_of_unmeasured[part] > NAMED)
+        if (spreads->share_of_unmeasured_by_part[part] > NAMED)
             most = fmax(most, spreads->estimate_error[part]);
     if (most > 0)
         text_printf(out, ", and by the error of %.0f %% that the device's file gives its estimates",
@@ -165,9 +167,9 @@ static void put_largest_estimate_error(struct text *out, const struct spreads *s
 enum { NAMED_FEATURES = 3 };
 
 void intervals_put_unmeasured(struct text *out, const struct intervals *intervals,
-                              enum residual_of of, bool adds)
+                              enum residual_quantity of, bool adds)
 {
-    const struct interval *interval = &intervals->of_quantity[of];
+    const struct interval *interval = &intervals->intervals_by_quantity[of];
     const struct residual run = similarity_residual(&intervals->similarity);
     for (uint32_t i = 0; i < interval->unmeasured_count && i < NAMED_FEATURES; i++) {
         const double deviation = sqrt(interval->unmeasured[i].variance);
@@ -186,14 +188,15 @@ static void put_own_runs_clause(struct text *out, const struct interval *interva
     if (interval->own_run_count > 0)
         text_printf(out, "; your %u measured run%s like it move%s the middle by %+.1f %%",
                     interval->own_run_count, interval->own_run_count == 1 ? "" : "s",
-                    interval->own_run_count == 1 ? "s" : "", 100 * expm1(interval->own_runs_shift));
+                    interval->own_run_count == 1 ? "s" : "",
+                    100 * expm1(interval->log_shift_by_own_runs));
 }
 
 void intervals_put_evidence(struct text *out, const struct intervals *intervals,
-                            enum residual_of of)
+                            enum residual_quantity of)
 {
     const struct spreads *spreads = &intervals->spreads;
-    const struct interval *interval = &intervals->of_quantity[of];
+    const struct interval *interval = &intervals->intervals_by_quantity[of];
     if (of == RESIDUAL_TIME && spreads_has_measured(spreads)) {
         put_measured_parts(out, spreads);
         if (spreads_unmeasured_share(spreads) < NAMED)
@@ -219,12 +222,12 @@ void intervals_put_time_and_memory(struct text *out, const struct intervals *int
     static const char *const names[RESIDUAL_COUNT] = {"time", "memory"};
     bool first = true;
     for (int i = 0; i < RESIDUAL_COUNT; i++) {
-        const struct interval *interval = &intervals->of_quantity[i];
-        if (!intervals_are_known(intervals, (enum residual_of)i))
+        const struct interval *interval = &intervals->intervals_by_quantity[i];
+        if (!intervals_are_known(intervals, (enum residual_quantity)i))
             continue;
         text_printf(out, "%s%s %+.0f to %+.0f %%, ", first ? "" : "; ", names[i],
                     100 * (interval_low(interval, 1) - 1), 100 * (interval_high(interval, 1) - 1));
-        intervals_put_evidence(out, intervals, (enum residual_of)i);
+        intervals_put_evidence(out, intervals, (enum residual_quantity)i);
         first = false;
     }
 }

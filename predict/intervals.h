@@ -16,14 +16,14 @@
  * be passed between processes. */
 struct intervals {
     struct similarity similarity;
-    struct interval of_quantity[RESIDUAL_COUNT];
+    struct interval intervals_by_quantity[RESIDUAL_COUNT];
     /* the spreads of the machine's numbers, if they are part of the time's interval; else all-zero */
     struct spreads spreads;
 };
 struct intervals intervals_of_prediction(const struct prediction *prediction);
 
 /* True if there is an interval for this figure. */
-bool intervals_are_known(const struct intervals *intervals, enum residual_of of);
+bool intervals_are_known(const struct intervals *intervals, enum residual_quantity of);
 
 /* Appends "54.3 to 80.6": the ends of a value's interval, each divided by `unit`, with three significant digits, or as
  * whole numbers from 100 on. */
@@ -41,7 +41,7 @@ void intervals_put_ends(struct text *out, double low, double high);
  * standard deviation, the largest first and three at most: "tensor parallelism with torchtitan (10 %), fa3 on h200 (6
  * %)". adds: each is followed by what it adds, in brackets. */
 void intervals_put_unmeasured(struct text *out, const struct intervals *intervals,
-                              enum residual_of of, bool adds);
+                              enum residual_quantity of, bool adds);
 
 /* Appends the intervals of time and memory that are known, each with its evidence: "time -18 to +42 %, never measured:
  * ...; memory ...". */
@@ -54,7 +54,7 @@ void intervals_put_time_and_memory(struct text *out, const struct intervals *int
  * measured on this machine, whose spreads move it by this much: products 16 %; not measured are links within a node (35
  * % of it)". If nearly all of the step goes with measured numbers, nothing else follows. */
 void intervals_put_evidence(struct text *out, const struct intervals *intervals,
-                            enum residual_of of);
+                            enum residual_quantity of);
 
 /* Appends the line "interval   90 %: time ..." if there is an interval. */
 void intervals_put_line(struct text *out, const struct intervals *intervals);

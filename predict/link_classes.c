@@ -6,14 +6,14 @@
 
 /* The ends of links: host and device, ranks that share a GPU, GPUs of one domain of the fabric (a node, or several), or
  * GPUs of different domains. */
-enum link_reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
-enum link_sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
+enum link_domain_reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
+enum sort_of_link_work { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
 
 static const struct {
     /* name: what the link carries; path: the key in a cluster file of the number that sets its rate */
     const char *name, *path;
-    enum link_reach reach;
-    unsigned sorts; /* the sorts of work, a bit for each enum link_sort */
+    enum link_domain_reach reach;
+    unsigned sorts; /* the sorts of work, a bit for each enum sort_of_link_work */
 } rows[] = {
     {"copies to a device", "pcie.h2d", REACH_HOST, 1u << SORT_H2D},
     {"copies from a device", "pcie.d2h", REACH_HOST, 1u << SORT_D2H},
@@ -29,7 +29,7 @@ static const struct {
 };
 _Static_assert(sizeof rows / sizeof rows[0] <= LINK_CLASSES_MAX, "they fit");
 
-static enum link_sort link_sort_of(enum work_kind kind)
+static enum sort_of_link_work link_sort_of(enum work_kind kind)
 {
     switch (kind) {
     case WORK_H2D:
@@ -72,21 +72,21 @@ static void find_reach_of_group(const struct ir *ir, const struct cluster *clust
         }
 }
 
-/* Returns, on the heap, the sorts of work of each group as bits of enum link_sort. The last element, after those of the
+/* Returns, on the heap, the sorts of work of each group as bits of enum sort_of_link_work. The last element, after those of the
  * groups, is for copies between host and device. */
 static unsigned *find_work_sorts_of_groups(const struct ir *ir)
 {
     unsigned *sorts = heap_zalloc(ir->group_count + 1u, sizeof *sorts);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
-        enum link_sort sort = link_sort_of((enum work_kind)work->kind);
+        enum sort_of_link_work sort = link_sort_of((enum work_kind)work->kind);
         int64_t group = work_comm_group(work) < 0 ? ir->group_count : work_comm_group(work);
         sorts[group] |= sort == SORT_COUNT ? 0 : 1u << sort;
     }
     return sorts;
 }
 
-/* Sets used[reach] to the sorts of work whose data travel that far, as bits of enum link_sort. */
+/* Sets used[reach] to the sorts of work whose data travel that far, as bits of enum sort_of_link_work. */
 static void find_work_sorts_by_reach(unsigned used[REACH_NODES + 1], const struct ir *ir,
                                      const struct cluster *cluster)
 {

@@ -86,7 +86,7 @@ static void find_min_factors(const struct row_matches *m, const struct trace *pr
         least[kind] = 0;
     for (size_t i = 0; i < m->match_count; i++) {
         const struct block_match *match = &m->matches[i];
-        for (uint32_t k = 0; match->between_blocks && k < match->row_count; k++) {
+        for (uint32_t k = 0; match->is_between_blocks && k < match->row_count; k++) {
             uint32_t row = m->rows[match->row_begin + k], op = predicted->ops.op[row];
             double bytes = cost_memory_traffic_bytes(
                 cost, (enum attention_impl)p->choices.attention_impl, ir_work(&p->ir, op));
@@ -115,7 +115,7 @@ static void fit_kind_factors(const struct row_matches *m, const struct trace *pr
         for (size_t i = 0; i < m->match_count; i++) {
             const struct block_match *match = &m->matches[i];
             double sum = 0;
-            if (!match->between_blocks || match->measured_rows == 0)
+            if (!match->is_between_blocks || match->measured_rows == 0)
                 continue;
             for (uint32_t k = 0; k < match->row_count; k++) {
                 uint32_t row = m->rows[match->row_begin + k];
@@ -148,7 +148,7 @@ static void split_block_time(struct observation_set *o, const struct row_matches
         for (uint32_t k = 0; k < match->row_count; k++) {
             uint32_t row = m->rows[match->row_begin + k], op = predicted->ops.op[row];
             double share_s = predicted_row_s(predicted, row) *
-                             (match->between_blocks ? factor[p->ir.op.kind[op]] : 1);
+                             (match->is_between_blocks ? factor[p->ir.op.kind[op]] : 1);
             if (pass == 0) {
                 sum += share_s;
                 o->matched_ops_s += predicted_row_s(predicted, row);
@@ -193,17 +193,18 @@ static double median_queued_gap_s(const struct kineto_issue *issue)
     double *gap_s = heap_alloc(issue->queued_gap_count + 1, sizeof *gap_s);
     size_t count = 0;
     for (size_t i = 0; i < issue->queued_gap_count; i++)
-        if (issue->queued_gap_s[i] < GAP_MOST_S)
-            gap_s[count++] = issue->queued_gap_s[i];
+        if (issue->gaps_of_queued_gpu_work_s[i] < GAP_MOST_S)
+            gap_s[count++] = issue->gaps_of_queued_gpu_work_s[i];
     double middle = count > 0 ? quantile(gap_s, count, 0.5) : 0;
     free(gap_s);
     return middle;
 }
 
-static enum status add_foreign_recording(struct observation_set *o, const struct prediction *p,
-                                         const struct trace *trace,
-                                         const struct kineto_issue *issue, const char *name,
-                                         struct diag *diag)
+static enum status add_recording_of_other_program(struct observation_set *o,
+                                                  const struct prediction *p,
+                                                  const struct trace *trace,
+                                                  const struct kineto_issue *issue,
+                                                  const char *name, struct diag *diag)
 {
     struct trace predicted = {0};
     struct row_matches m = {0};
@@ -298,7 +299,7 @@ enum status observed_add_recording(struct observation_set *o, const struct predi
 {
     assert(p->is_simulated);
     o->recording_count++;
-    return foreign ? add_foreign_recording(o, p, trace, issue, name, diag)
+    return foreign ? add_recording_of_other_program(o, p, trace, issue, name, diag)
                    : add_own_trace(o, p, trace, name, diag);
 }
 
@@ -341,7 +342,7 @@ static bool is_message(const struct work *work)
 /* Fills *point for the shape of an op, except for its times. Returns false if the shape gets no point:
  * synchronisations, sends, receives, and kinds of work that the profile runs as chains of kernels. */
 static bool fill_point_of_shape(struct point *point, const struct prediction *p, uint32_t op,
-                                const struct cost_chain *chain)
+                                const struct cost_elementwise_chain *chain)
 {
     const struct work *work = ir_work(&p->ir, op);
     enum stream_class stream = p->ir.stream[p->ir.op.stream[op]].stream_class;
@@ -376,28 +377,28 @@ static bool fill_point_of_shape(struct point *point, const struct prediction *p,
 }
 
 /* The observed seconds of one shape of work. */
-struct shape_times {
+struct observed_shape_times {
     /* [instances] the seconds of each instance; for a message the least of its ranks' times, that of the rank that
      * arrives last */
     double *seconds;
-    double *step_mean_s; /* the mean over the instances of each step */
+    double *shape_mean_s_of_each_step; /* the mean over the instances of each step */
     size_t count, step_count;
 };
 
 /* Sets the median and the percentiles of a point's seconds. each_s: the seconds that starting an op takes, which are
  * added to each of them; 0: nothing is added. Sorts the arrays of *times. */
-static void set_point_times(struct point *point, struct shape_times *times, double each_s)
+static void set_point_times(struct point *point, struct observed_shape_times *times, double each_s)
 {
-    point->median_s = quantile(times->step_mean_s, times->step_count, 0.5) + each_s;
+    point->median_s = quantile(times->shape_mean_s_of_each_step, times->step_count, 0.5) + each_s;
     point->p10_s = fmin(quantile(times->seconds, times->count, 0.1) + each_s, point->median_s);
     point->p90_s = fmax(quantile(times->seconds, times->count, 0.9) + each_s, point->median_s);
     point->repeats = (int64_t)times->count;
 }
 
 /* Collects the times of one shape from its observations, which are in the order of compare_observations(). Of a message
- * only its fastest rank counts. step_mean_s: the sum over a step's instances, divided by their number. */
-static void collect_times(struct shape_times *times, const struct observation *row, size_t count,
-                          bool message)
+ * only its fastest rank counts. shape_mean_s_of_each_step: the sum over a step's instances, divided by their number. */
+static void collect_times(struct observed_shape_times *times, const struct observation *row,
+                          size_t count, bool message)
 {
     size_t first = 0; /* index in times->seconds of the step's first instance */
     times->count = times->step_count = 0;
@@ -405,39 +406,43 @@ static void collect_times(struct shape_times *times, const struct observation *r
         bool next = i == 0 || row[i].step_number != row[i - 1].step_number;
         if (next) {
             first = times->count;
-            times->step_mean_s[times->step_count++] = 0;
+            times->shape_mean_s_of_each_step[times->step_count++] = 0;
         }
         if (!next && message && row[i].op == row[i - 1].op)
             continue; /* another rank of this message, which arrived earlier */
         times->seconds[times->count++] = row[i].seconds;
         double instances = (double)(times->count - first);
-        double *mean = &times->step_mean_s[times->step_count - 1];
+        double *mean = &times->shape_mean_s_of_each_step[times->step_count - 1];
         *mean += (row[i].seconds - *mean) / instances;
     }
 }
 
-static void add_start_point(const struct observation_set *o, struct loc at, struct points *points)
+static void add_point_of_op_start(const struct observation_set *o, struct loc at,
+                                  struct points *points)
 {
     struct point point = {.at = at,
                           .role = POINT_START,
                           .attention_impl = POINT_NO_IMPL,
                           .nodes = 1,
                           .work = {.kind = WORK_FILL, .in = DTYPE_F32, .out = DTYPE_F32}};
-    struct shape_times times = {.seconds = heap_alloc(o->step_count, sizeof *times.seconds),
-                                .step_mean_s = heap_alloc(o->step_count, sizeof *times.step_mean_s),
-                                .count = o->step_count,
-                                .step_count = o->step_count};
+    struct observed_shape_times times = {
+        .seconds = heap_alloc(o->step_count, sizeof *times.seconds),
+        .shape_mean_s_of_each_step =
+            heap_alloc(o->step_count, sizeof *times.shape_mean_s_of_each_step),
+        .count = o->step_count,
+        .step_count = o->step_count};
     memcpy(times.seconds, o->op_start_s, o->step_count * sizeof *o->op_start_s);
-    memcpy(times.step_mean_s, o->op_start_s, o->step_count * sizeof *o->op_start_s);
+    memcpy(times.shape_mean_s_of_each_step, o->op_start_s, o->step_count * sizeof *o->op_start_s);
     point.work.elements.count = 1;
     set_point_times(&point, &times, 0);
     if (point.p10_s > 0)
         points_add(points, &point);
     free(times.seconds);
-    free(times.step_mean_s);
+    free(times.shape_mean_s_of_each_step);
 }
 
-static void note_chained_kinds(const struct prediction *p, const bool *chained, struct text *notes)
+static void note_kinds_run_as_chains(const struct prediction *p, const bool *chained,
+                                     struct text *notes)
 {
     const char *separator = ":";
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
@@ -454,13 +459,13 @@ static void note_chained_kinds(const struct prediction *p, const bool *chained, 
 }
 
 /* Returns the median, over the steps, of the seconds that starting an op takes. */
-static double median_start_s(const struct observation_set *o)
+static double median_op_start_s(const struct observation_set *o)
 {
     double *start_s = heap_alloc(o->step_count, sizeof *start_s);
     memcpy(start_s, o->op_start_s, o->step_count * sizeof *start_s);
-    double middle_s = quantile(start_s, o->step_count, 0.5);
+    double median_of_step_starts_s = quantile(start_s, o->step_count, 0.5);
     free(start_s);
-    return middle_s;
+    return median_of_step_starts_s;
 }
 
 void observed_add_points(const struct observation_set *o, const struct prediction *p,
@@ -469,20 +474,21 @@ void observed_add_points(const struct observation_set *o, const struct predictio
     if (o->observation_count == 0 || o->step_count == 0)
         return;
     struct observation *row = heap_alloc(o->observation_count, sizeof *row);
-    struct shape_times times = {.seconds = heap_alloc(o->observation_count, sizeof *times.seconds),
-                                .step_mean_s =
-                                    heap_alloc(o->observation_count, sizeof *times.step_mean_s)};
-    struct cost_chain chain[WORK_KIND_COUNT] = {{0}};
+    struct observed_shape_times times = {
+        .seconds = heap_alloc(o->observation_count, sizeof *times.seconds),
+        .shape_mean_s_of_each_step =
+            heap_alloc(o->observation_count, sizeof *times.shape_mean_s_of_each_step)};
+    struct cost_elementwise_chain chain[WORK_KIND_COUNT] = {{0}};
     bool chained[WORK_KIND_COUNT] = {false};
     bool kept = p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
                 p->choices.activations == CHOICE_ACTIVATIONS_RATIO;
     struct loc at = {.name = arena_text(&points->arena, name, strlen(name))};
-    double each_s = median_start_s(o);
+    double each_s = median_op_start_s(o);
     if (p->has_choices)
         chains_of(p->profile, &p->choices, kept, chain);
     memcpy(row, o->row, o->observation_count * sizeof *row);
     qsort(row, o->observation_count, sizeof *row, compare_observations);
-    add_start_point(o, at, points);
+    add_point_of_op_start(o, at, points);
     for (size_t i = 0, end; i < o->observation_count; i = end) {
         struct point point;
         const struct work *work = &p->ir.shape[row[i].shape_index];
@@ -497,15 +503,15 @@ void observed_add_points(const struct observation_set *o, const struct predictio
         if (point.p10_s > 0)
             points_add(points, &point);
     }
-    note_chained_kinds(p, chained, notes);
+    note_kinds_run_as_chains(p, chained, notes);
     free(row);
     free(times.seconds);
-    free(times.step_mean_s);
+    free(times.shape_mean_s_of_each_step);
 }
 
-struct observed_spread observed_step_spread(const struct observation_set *o)
+struct observed_step_time_spread observed_step_spread(const struct observation_set *o)
 {
-    struct observed_spread spread = {0};
+    struct observed_step_time_spread spread = {0};
     if (o->step_count == 0)
         return spread;
     double *span_s = heap_alloc(o->step_count, sizeof *span_s);

@@ -75,9 +75,9 @@ void observed_add_points(const struct observation_set *observed,
                          struct points *points, struct text *notes);
 
 /* The median, the lowest and the highest span of the recorded steps; all 0 if no step was recorded. */
-struct observed_spread {
+struct observed_step_time_spread {
     double median_s, low_s, high_s;
 };
-struct observed_spread observed_step_spread(const struct observation_set *observed);
+struct observed_step_time_spread observed_step_spread(const struct observation_set *observed);
 
 #endif

@@ -27,7 +27,7 @@ static void add_step_points(const struct kineto_issue_step *step, struct loc at,
         [CALL_COPY] = {.kind = WORK_H2D, .copy = {64, 0}},
         [CALL_WAIT] = {.kind = WORK_HOST_SYNC},
     };
-    const struct kineto_calls *launch = &step->calls_of[CALL_LAUNCH];
+    const struct kineto_calls *launch = &step->issue_calls_by_kind[CALL_LAUNCH];
     if (launch->call_count > 0 && launch->operator_count > 0) {
         double call_s = launch->total_call_s / (double)launch->call_count;
         double op_s = launch->total_gap_s / (double)launch->operator_count;
@@ -35,7 +35,7 @@ static void add_step_points(const struct kineto_issue_step *step, struct loc at,
         add_point(points, at, POINT_ISSUE, fill, op_s + call_s);
     }
     for (int kind = CALL_COLLECTIVE; kind < CALL_COUNT; kind++) {
-        const struct kineto_calls *calls = &step->calls_of[kind];
+        const struct kineto_calls *calls = &step->issue_calls_by_kind[kind];
         if (calls->call_count > 0)
             add_point(points, at, POINT_ISSUE, of[kind],
                       (calls->total_call_s + calls->total_gap_s) / (double)calls->call_count);
@@ -62,31 +62,33 @@ void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, cons
         const struct kineto_issue_step *step = &issue->steps[i];
         add_step_points(step, at, points);
         for (int kind = 0; kind < CALL_COUNT; kind++) {
-            sum.calls_of[kind].call_count += step->calls_of[kind].call_count;
-            sum.calls_of[kind].operator_count += step->calls_of[kind].operator_count;
+            sum.issue_calls_by_kind[kind].call_count += step->issue_calls_by_kind[kind].call_count;
+            sum.issue_calls_by_kind[kind].operator_count +=
+                step->issue_calls_by_kind[kind].operator_count;
         }
-        sum.held_calls += step->held_calls;
+        sum.calls_that_waited_for_gpu += step->calls_that_waited_for_gpu;
         sum.pause_count += step->pause_count;
         sum.total_pause_s += step->total_pause_s;
-        sum.idle_start_count += step->idle_start_count;
+        sum.launches_into_empty_stream += step->launches_into_empty_stream;
         sum.total_idle_start_s += step->total_idle_start_s;
     }
     text_printf(notes, "host       rank %u, a step: ", rank);
     for (int kind = 0; kind < CALL_COUNT; kind++)
-        put_count(notes, kind == 0 ? "" : ", ", sum.calls_of[kind].call_count, issue->step_count,
-                  one[kind], many[kind]);
-    put_count(notes, "; ", sum.calls_of[CALL_LAUNCH].operator_count, issue->step_count, "operator",
-              "operators");
+        put_count(notes, kind == 0 ? "" : ", ", sum.issue_calls_by_kind[kind].call_count,
+                  issue->step_count, one[kind], many[kind]);
+    put_count(notes, "; ", sum.issue_calls_by_kind[CALL_LAUNCH].operator_count, issue->step_count,
+              "operator", "operators");
     text_puts(notes, " launched; left out");
-    put_count(notes, " ", sum.held_calls, issue->step_count, "held call", "held calls");
+    put_count(notes, " ", sum.calls_that_waited_for_gpu, issue->step_count, "held call",
+              "held calls");
     put_count(notes, ", ", sum.pause_count, issue->step_count, "pause", "pauses");
     text_printf(notes, " (%.3f ms)", 1e3 * sum.total_pause_s / (double)issue->step_count);
     if (issue->graph_launches > 0)
         put_count(notes, ", ", issue->graph_launches, issue->step_count, "graph", "graphs");
-    if (sum.idle_start_count > 0)
+    if (sum.launches_into_empty_stream > 0)
         text_printf(notes,
                     "; on an empty stream a kernel starts %.1f us after its launch began, which no "
                     "number of a device stands for",
-                    1e6 * sum.total_idle_start_s / (double)sum.idle_start_count);
+                    1e6 * sum.total_idle_start_s / (double)sum.launches_into_empty_stream);
     text_putc(notes, '\n');
 }

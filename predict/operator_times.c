@@ -4,7 +4,7 @@
 
 /* Returns whether the op belongs to the part of the model that is predicted. Ops of region NONE only make inputs of
  * that part. */
-static bool is_op_of_part(const struct prediction *p, uint32_t op)
+static bool is_op_of_predicted_part(const struct prediction *p, uint32_t op)
 {
     uint8_t scope = p->choices.scope, region = p->ir.op.region[op];
     if (scope == SCOPE_LAYER || scope >= SCOPE_LAYERS)
@@ -31,7 +31,7 @@ static bool is_exchange(enum work_kind kind)
            kind == WORK_HEAD_EXPAND || kind == WORK_HEAD_REDUCE;
 }
 
-static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phase)
+static bool is_host_fetch_in_phase(const struct prediction *p, uint32_t op, enum phase phase)
 {
     return p->ir.op.kind[op] == WORK_H2D && p->ir.op.phase[op] == phase;
 }
@@ -48,8 +48,8 @@ static double exchange_s_between_syncs(const struct prediction *p, const struct 
     bool exchanges = false;
     for (uint32_t k = 0; k < class->op_count; k++) {
         uint32_t op = class->op_begin + k;
-        exchanges |=
-            fetches ? is_fetch_of(p, op, phase) : is_exchange((enum work_kind)p->ir.op.kind[op]);
+        exchanges |= fetches ? is_host_fetch_in_phase(p, op, phase)
+                             : is_exchange((enum work_kind)p->ir.op.kind[op]);
         if (p->ir.op.kind[op] != WORK_HOST_SYNC)
             continue;
         sum += exchanges ? end[k] - since : 0;
@@ -74,9 +74,9 @@ static double elapsed_s(const struct prediction *p, const struct sim_result *sim
             uint32_t op = class->op_begin + k;
             double from = sim->start_s[class->first_row + k],
                    done = sim->end_s[class->first_row + k];
-            if (is_op_of_part(p, op))
+            if (is_op_of_predicted_part(p, op))
                 end = done > end ? done : end;
-            if (layer && is_op_of_part(p, op))
+            if (layer && is_op_of_predicted_part(p, op))
                 begin = from < begin ? from : begin;
             else if (!layer && p->ir.op.region[op] == REGION_NONE)
                 begin = done > begin ? done : begin;
@@ -122,7 +122,7 @@ struct operator_times operator_times_of(const struct prediction *p)
         enum work_kind kind = (enum work_kind)p->ir.op.kind[op];
         uint8_t stream = p->ir.op.stream[op];
         double seconds = end[k] - start[k];
-        if (!is_op_of_part(p, op))
+        if (!is_op_of_predicted_part(p, op))
             continue;
         if (is_ring_message(p, op) && p->ir.op.phase[op] == PHASE_FORWARD) {
             times.mean_rotation_message_s += seconds;
@@ -131,7 +131,7 @@ struct operator_times operator_times_of(const struct prediction *p)
         times.has_all_to_all |= kind == WORK_ALL_TO_ALL;
         if (is_exchange(kind)) {
             exchange[exchanges++] = (struct busy_span){start[k], end[k]};
-            times.packing_s += kind != WORK_ALL_TO_ALL ? seconds : 0;
+            times.kernels_around_all_to_alls_s += kind != WORK_ALL_TO_ALL ? seconds : 0;
         } else if (is_ring_message(p, op))
             ring[stream] += seconds;
         else if (work_kind_info(kind)->stream == STREAM_COMPUTE)
@@ -161,7 +161,7 @@ struct operator_times operator_times_of(const struct prediction *p)
 static bool has_communication(const struct prediction *p)
 {
     for (uint32_t op = 0; op < p->ir.op.count; op++)
-        if (is_op_of_part(p, op) &&
+        if (is_op_of_predicted_part(p, op) &&
             work_kind_info((enum work_kind)p->ir.op.kind[op])->stream == STREAM_COMM)
             return true;
     return false;

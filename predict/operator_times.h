@@ -11,13 +11,13 @@ struct operator_times {
      * SCOPE_EXCHANGE exchange_s, with SCOPE_FETCH the sum of both fetches */
     double elapsed_s;
     /* ---- times on rank 0 ---- */
-    /* seconds in which an all-to-all, or a kernel of packing_s, runs. Without an all-to-all it is 0. With SCOPE_EXCHANGE
+    /* seconds in which an all-to-all, or a kernel of kernels_around_all_to_alls_s, runs. Without an all-to-all it is 0. With SCOPE_EXCHANGE
      * it is the time between synchronisations of the host in which such a kernel or an all-to-all runs */
     double exchange_s;
     bool has_all_to_all;
     /* sum of the kernels around all-to-alls: packs, unpacks, and those that copy or sum heads (HEAD_EXPAND,
      * HEAD_REDUCE) */
-    double packing_s;
+    double kernels_around_all_to_alls_s;
     double compute_s; /* sum of all other kernels */
     /* sum of the messages with keys, values and their gradients, on the stream that has the most of them */
     double ring_s;
@@ -34,10 +34,10 @@ struct operator_times {
 /* Returns the times of a prediction that was simulated for a part of the model (--scope). */
 struct operator_times operator_times_of(const struct prediction *prediction);
 
-/* Returns the sum of rank 0's kernels. If there are all-to-alls, the kernels around them (packing_s) are left out. */
+/* Returns the sum of rank 0's kernels. If there are all-to-alls, the kernels around them (kernels_around_all_to_alls_s) are left out. */
 static inline double operator_times_kernel_s(const struct operator_times *times)
 {
-    return times->compute_s + (times->has_all_to_all ? 0 : times->packing_s);
+    return times->compute_s + (times->has_all_to_all ? 0 : times->kernels_around_all_to_alls_s);
 }
 
 /* Sets communication_s. For this it simulates the prediction once more, without kernels; with SCOPE_FETCH, or if the

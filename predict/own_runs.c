@@ -28,7 +28,7 @@ static enum status add_record(struct residuals *own, struct json_node record, st
 {
     struct json_node predicted, measured, run;
     struct residual residual = {.source = "own", .laboratory = "own", .run = "", .set = ""};
-    residual.first_sight_log_ratio = NAN;
+    residual.log_ratio_at_first_prediction = NAN;
     enum status status = json_get_object(record, "predicted", &predicted, diag);
     if (status == STATUS_OK)
         status = json_get_object(record, "measured", &measured, diag);

@@ -62,7 +62,7 @@ struct prediction_op prediction_describe_op(const struct prediction *p, uint32_t
     bool later = r->copies_per_gap > 0 && !r->iterations_are_units && layer != IR_NONE16 &&
                  layer / r->layers_per_period >= r->first_copied_value;
     return (struct prediction_op){
-        .id = repeats_whole_id(r, op),
+        .id = repeats_op_id_in_whole_list(r, op),
         .layer =
             later ? (uint16_t)(layer + r->copies_per_gap * (uint32_t)r->layers_per_period) : layer};
 }

@@ -50,7 +50,7 @@ struct prediction_question {
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
     bool skips_offsets;
     /* A rate in tokens/s/GPU; 0: no limit. If the step cannot exceed this rate even at its lower bound, memory is not
-     * predicted: then prediction.is_too_slow is set, and tokens_per_s_gpu is the rate at the bound. */
+     * predicted: then prediction.is_slower_than_rate_to_exceed is set, and tokens_per_s_gpu is the rate at the bound. */
     double rate_to_exceed;
 };
 
@@ -66,7 +66,7 @@ struct prediction {
     /* the profile whose times are used; NULL: none, as for a schedule from a file without --profile */
     const struct profile *profile;
     /* the model with question.layer_count layers, to which choices.model points; unused if that count is 0 */
-    struct transformer short_model;
+    struct transformer model_of_few_layers_of_step;
 
     /* ---- the schedule and its memory ---- */
     struct ir ir;
@@ -83,7 +83,7 @@ struct prediction {
     size_t short_list_index; /* index of the short list length that ir has */
     struct reserved reserved;
     struct verdict verdict;
-    bool is_too_slow; /* the memory was not judged: see question.rate_to_exceed */
+    bool is_slower_than_rate_to_exceed; /* the memory was not judged: see question.rate_to_exceed */
 
     /* ---- times, once simulated ---- */
     bool is_simulated;

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* Returns whole bytes, rounded down: 0 for a number below 0, UINT64_MAX for infinite memory. */
-static uint64_t saturated_bytes(double bytes)
+static uint64_t whole_bytes_saturated(double bytes)
 {
     return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
 }
@@ -88,7 +88,7 @@ static void judge_memory(struct prediction *p)
                                              : p->ir.planned_bytes[MEMORY_PINNED]) +
                    p->ir.planned_bytes[MEMORY_PAGEABLE]);
     v->available_bytes[LIMIT_HOST] =
-        saturated_bytes(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+        whole_bytes_saturated(cluster->host.memory_bytes - cluster->host.reserved_bytes);
     v->limiting_memory = verdict_needed_share(v, LIMIT_HOST) > verdict_needed_share(v, LIMIT_DEVICE)
                              ? LIMIT_HOST
                              : LIMIT_DEVICE;
@@ -158,7 +158,7 @@ static double dropped_copy_share(const struct ir *ir, const struct choices *c)
     routing.capacity.pads = 0;
     for (uint32_t l = 0; l < routing.layer_count && c->expert_capacity.factor_millionths > 0; l++)
         if (transformer_layer_has_experts(c->model, l)) {
-            kept += (double)routing_kept_rows(&routing, routing.list_of_layer[l], rows);
+            kept += (double)routing_kept_rows(&routing, routing.share_list_by_layer[l], rows);
             copies += (double)(rows * routing.copies_per_token);
         }
     return copies > 0 ? 1 - kept / copies : 0;
@@ -195,17 +195,17 @@ static enum status build_schedule(struct prediction *p, bool judged, struct diag
     ir_release(&p->ir);
     p->choices = p->resolved.choices;
     if (p->question.layer_count > 0) {
-        p->short_model = *p->choices.model;
-        p->short_model.layers = p->question.layer_count;
-        p->choices.model = &p->short_model;
+        p->model_of_few_layers_of_step = *p->choices.model;
+        p->model_of_few_layers_of_step.layers = p->question.layer_count;
+        p->choices.model = &p->model_of_few_layers_of_step;
     }
     enum status status = prediction_build(p, diag);
     if (status == STATUS_OK && p->question.rate_to_exceed > 0) {
         p->tokens_per_s_gpu =
             prediction_tokens(p) / prediction_step_lower_bound_s(p) / prediction_gpus(p);
-        p->is_too_slow = p->tokens_per_s_gpu <= p->question.rate_to_exceed;
+        p->is_slower_than_rate_to_exceed = p->tokens_per_s_gpu <= p->question.rate_to_exceed;
     }
-    if (status == STATUS_OK && !p->is_too_slow && judged) {
+    if (status == STATUS_OK && !p->is_slower_than_rate_to_exceed && judged) {
         replay_allocator(p);
         judge_memory(p);
     }
@@ -222,12 +222,12 @@ static void begin_prediction(struct prediction *p, const struct prediction_quest
 }
 
 /* If the request leaves open how many subsequences stages share, the numbers are tried from the fastest step to the
- * slowest (struct shared_ranking) until the step fits. */
+ * slowest (struct shared_units_ranking) until the step fits. */
 enum status prediction_memory(struct prediction *p, const struct prediction_question *question,
                               struct diag *note, struct diag *diag)
 {
     const struct setup *setup = question->setup;
-    const struct shared_ranking *shared = &p->resolved.shared_ranking;
+    const struct shared_units_ranking *shared = &p->resolved.shared_units_ranking;
     begin_prediction(p, question);
     p->has_choices = true;
     enum status status = resolved_make(&p->resolved, setup, p->question.request, note, diag);
@@ -247,9 +247,10 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
             products_names[p->choices.products], (struct loc){.name = "--products"}, diag);
     if (status == STATUS_OK)
         status = build_schedule(p, !question->wants_step_time_only || shared->count > 1, diag);
-    for (uint32_t i = 1;
-         status == STATUS_OK && i < shared->count && !p->is_too_slow && !p->verdict.fits; i++) {
-        status = resolved_use_ranking(&p->resolved, i, diag);
+    for (uint32_t i = 1; status == STATUS_OK && i < shared->count &&
+                         !p->is_slower_than_rate_to_exceed && !p->verdict.fits;
+         i++) {
+        status = resolved_share_units_of_rank(&p->resolved, i, diag);
         if (status == STATUS_OK)
             status = build_schedule(p, true, diag);
     }

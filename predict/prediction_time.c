@@ -124,7 +124,7 @@ static enum status attribute_document_waits(struct prediction *p, const struct s
     sim_costs.work_s_by_place = (const double *const *)seconds;
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &sim_costs, options, "schedule", &even, diag);
-    *stands = status == STATUS_OK && !even.is_unsteady;
+    *stands = status == STATUS_OK && !even.has_unsteady_repeats;
     if (*stands) {
         waterfall_make(&waterfall, &p->ir, &even, peak, 0);
         *stands = p->ir.repeats.copies_per_gap == 0 || waterfall_adds_up(&waterfall);
@@ -133,7 +133,7 @@ static enum status attribute_document_waits(struct prediction *p, const struct s
     }
     if (*stands && p->ir.role_count > 1) {
         stages_make(&stages, &p->ir, &even, peak);
-        *stands = p->ir.repeats.copies_per_gap == 0 || stages_add_up(&stages);
+        *stands = p->ir.repeats.copies_per_gap == 0 || stages_parts_sum_to_step(&stages);
         stages_attribute_documents(&p->stages, &stages, &p->sim);
     }
     stages_release(&stages);
@@ -162,7 +162,7 @@ static enum status simulate_list(struct prediction *p, struct shape_costs *costs
     shape_costs_make(costs, p);
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs->sim_costs, &options, "schedule", &p->sim, diag);
-    *stands = status == STATUS_OK && !p->sim.is_unsteady;
+    *stands = status == STATUS_OK && !p->sim.has_unsteady_repeats;
     if (!*stands)
         return status;
     p->is_simulated = true;
@@ -180,7 +180,7 @@ static enum status simulate_list(struct prediction *p, struct shape_costs *costs
     if (p->ir.role_count > 1)
         stages_make(&p->stages, &p->ir, &p->sim, peak);
     if (p->ir.repeats.copies_per_gap > 0)
-        *stands = waterfall_adds_up(&p->waterfall) && stages_add_up(&p->stages);
+        *stands = waterfall_adds_up(&p->waterfall) && stages_parts_sum_to_step(&p->stages);
     if (*stands && !p->question.skips_causes && costs->work_s_by_place != NULL &&
         p->ir.documents.sequence_count > 0)
         status = attribute_document_waits(p, costs, &options, peak, stands, diag);
@@ -225,7 +225,7 @@ enum status prediction_simulate_without_kernels(struct sim_result *sim, const st
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs.sim_costs, &options, "schedule", sim, diag);
     shape_costs_release(&costs);
-    if (status != STATUS_OK || !sim->is_unsteady)
+    if (status != STATUS_OK || !sim->has_unsteady_repeats)
         return status;
     struct prediction whole = *p;
     whole.ir = (struct ir){0};
@@ -277,7 +277,7 @@ static struct role_rank_seconds lower_bound_of_role(const struct prediction *p,
             times * (costs->work_s_by_place != NULL && costs->work_s_by_place[shape] != NULL
                          ? costs->work_s_by_place[shape][place]
                          : costs->work_s[shape]);
-        if (guard != IR_NONE16 && !uniform_guard_passes(ir, even, guard, rank))
+        if (guard != IR_NONE16 && !uniform_does_guard_pass(ir, even, guard, rank))
             continue;
         bound.issue_s += times * costs->issue_s[shape];
         if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE ||

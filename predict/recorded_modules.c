@@ -91,9 +91,9 @@ static void add_kernel_seconds(struct recorded_modules *m, const struct work *wo
     if (event->kind != STEP_OPAQUE)
         return;
     m->unknown_kernel_s += seconds;
-    if (seconds > longest->unknown_s || m->longest_unknown_operator == NULL) {
+    if (seconds > longest->unknown_s || m->operator_of_longest_unknown == NULL) {
         longest->unknown_s = seconds;
-        m->longest_unknown_operator = event->op_name;
+        m->operator_of_longest_unknown = event->op_name;
     }
 }
 
@@ -147,8 +147,8 @@ double recorded_modules_mfu(const struct prediction *p)
     if (p->stages.stage_count <= 1)
         return p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_USEFUL] / p->sim.step_s : 0;
     for (uint32_t i = 0; i < p->stages.stage_count; i++) {
-        useful_s += p->stages.ranks_of_stage[i] * p->stages.waterfall[i].cause_s[CAUSE_USEFUL];
-        ranks += p->stages.ranks_of_stage[i];
+        useful_s += p->stages.rank_count_by_stage[i] * p->stages.waterfall[i].cause_s[CAUSE_USEFUL];
+        ranks += p->stages.rank_count_by_stage[i];
     }
     return ranks > 0 && p->sim.step_s > 0 ? useful_s / ranks / p->sim.step_s : 0;
 }

@@ -19,7 +19,7 @@ struct recorded_modules {
     double kernel_s;         /* seconds of all kernels */
     double unknown_kernel_s; /* seconds of kernels of which only the bytes are known */
     /* the operator of the longest kernel of which only the bytes are known; NULL: there is none */
-    const char *longest_unknown_operator;
+    const char *operator_of_longest_unknown;
     double collectives_s; /* seconds of collectives, those included that other kernels hide */
     /* the flops of a recorded rank as PyTorch counts them (the mean over ranks): all of them, and those that are
      * recomputed. Causal attention counts in full */

@@ -41,7 +41,7 @@ static const struct step_event *kernel_event_of_op(const struct prediction *p,
 {
     const uint32_t number = p->recorded.event_of_op[op];
     const bool kernel = number != IR_NONE && p->ir.op.kind[op] == WORK_OPAQUE &&
-                        ir_work(&p->ir, op)->opaque.as != OPAQUE_NOTHING;
+                        ir_work(&p->ir, op)->opaque.as != OPAQUE_TAKES_NO_TIME;
     return kernel ? &r->event[number] : NULL;
 }
 
@@ -112,7 +112,7 @@ static const char **operator_names(const struct prediction *p, size_t *count)
             size_t k = 0;
             while (k < *count && strcmp(name[k], event->op_name) != 0)
                 k++;
-            if (k == *count && event->kind < STEP_RECORD)
+            if (k == *count && event->kind < STEP_RECORD_CUDA_EVENT)
                 name[(*count)++] = event->op_name;
         }
     return name;

@@ -41,8 +41,8 @@ static double host_work_s(const struct prediction *p, const struct work *work)
         bytes_per_s = host->adam_bytes_per_s / cost->cpu_stream_fraction;
     double seconds = cost_host_work_s(cost, bytes_per_s / ranks_per_node(p), work);
     if (work->kind == WORK_ADAMW && p->profile != NULL && !cost->is_ideal)
-        seconds += (double)p->profile->host_pass_bytes * (double)work->adamw.count *
-                   ranks_per_node(p) /
+        seconds += (double)p->profile->host_adamw_pass_bytes_per_parameter *
+                   (double)work->adamw.count * ranks_per_node(p) /
                    (host->memory_bytes_per_s * (double)host->sockets * cost->cpu_stream_fraction);
     return seconds;
 }
@@ -70,7 +70,7 @@ static void add_checkpoint_host_s(const struct prediction *p, struct shape_costs
 /* Adds the framework's time per step to issue_s of barriers: it is spent at the barrier before the optimizer. */
 static void add_step_host_s(const struct prediction *p, struct shape_costs *costs)
 {
-    double seconds = p->profile != NULL ? p->profile->host_per_step_s : 0;
+    double seconds = p->profile != NULL ? p->profile->host_before_optimizer_s : 0;
     for (uint32_t i = 0; i < p->ir.shape_count && !p->setup->cost.is_ideal; i++)
         if (p->ir.shape[i].kind == WORK_BARRIER)
             costs->issue_s[i] += seconds;
@@ -133,9 +133,9 @@ static double memory_s_per_tensor_s_of_step(const struct prediction *p,
     double least = INFINITY;
     double *seconds = heap_alloc((size_t)ir->shape_count + 1, sizeof *seconds);
     for (uint32_t i = 0; i < ir->shape_count; i++) {
-        if (work_has_documents(&ir->shape[i]))
+        if (work_pairs_depend_on_rank(&ir->shape[i]))
             least = 0;
-        seconds[i] = least > 0 ? cost_burst_s(cost, impl, &ir->shape[i]) : 0;
+        seconds[i] = least > 0 ? cost_work_burst_s(cost, impl, &ir->shape[i]) : 0;
     }
     for (uint32_t r = 0; r < ir->role_count && least > 0; r++) {
         double tensor_s = 0, memory_s = 0;
@@ -213,14 +213,15 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     costs->shape_count = p->ir.shape_count;
     const struct document_costs_options options = {impl, slowdown, peak};
     struct visible_fullest_place fullest = {0};
-    if (!p->question.is_exact && uniform_takes_fullest(&p->ir, p->setup->uniform_above_ranks)) {
+    if (!p->question.is_exact &&
+        uniform_takes_ranks_as_fullest(&p->ir, p->setup->uniform_above_ranks)) {
         fullest = visible_find_fullest_place(&p->ir);
         costs->fullest_pairs_over_mean = fullest.pairs_over_mean;
     } else
         costs->work_s_by_place = document_costs_by_place(&p->ir, cost, &options);
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
-        bool by_place = work_has_documents(work);
+        bool by_place = work_pairs_depend_on_rank(work);
         if (by_place)
             costs->work_s[i] = costs->work_s_by_place != NULL
                                    ? costs->work_s_by_place[i][ir_place_of_rank(&p->ir, 0)]

@@ -14,7 +14,7 @@
 /* True if some rows of tokens go to experts in another domain of the cluster's fabric. The ranks of an ep group are
  * next to each other. Only if stages are placed inside data parallelism and the group has several data-parallel ranks,
  * ranks of the other stages are between its ranks. */
-static bool experts_leave_node(const struct cluster *cluster, const struct choices *c)
+static bool do_experts_cross_fabric_domains(const struct cluster *cluster, const struct choices *c)
 {
     const int64_t domain = cluster->gpus_per_node * cluster->domain_nodes;
     const bool spread =
@@ -40,8 +40,8 @@ static void add_context_part(struct similarity *like, const char *part)
 /* Sets like->context to the kind of attention over several ranks, "none" if there is none. Appends those of the
  * following that the configuration has: products in 8 or 4 bits, experts (and whether they are in other domains of the
  * fabric), adapters, and rows that move by a core plan or by --rotate needed. */
-static void add_context(struct similarity *like, const struct cluster *cluster,
-                        const struct choices *c)
+static void set_context_of_similarity(struct similarity *like, const struct cluster *cluster,
+                                      const struct choices *c)
 {
     char products[SIMILARITY_NAME];
     snprintf(like->context, sizeof like->context, "%s",
@@ -50,8 +50,9 @@ static void add_context(struct similarity *like, const struct cluster *cluster,
     if (c->products != PRODUCTS_BF16)
         add_context_part(like, products);
     if (c->model->experts > 0)
-        add_context_part(like, experts_leave_node(cluster, c) ? "experts" CONTEXT_BETWEEN_NODES
-                                                              : "experts");
+        add_context_part(like, do_experts_cross_fabric_domains(cluster, c)
+                                   ? "experts" CONTEXT_SUFFIX_EXPERTS_ACROSS_NODES
+                                   : "experts");
     if (c->model->adapter_rank > 0)
         add_context_part(like, "adapters");
     if (c->cp > 1 && c->ring_layout == RING_BY_CORE_PLAN)
@@ -76,7 +77,7 @@ static void add_choice_features(struct similarity *like, const struct setup *set
                     tokens / split / setup->cluster.device.peak_flop_per_s;
     snprintf(like->attention, sizeof like->attention, "%s",
              attention_impl_name((enum attention_impl)c->attention_impl));
-    add_context(like, &setup->cluster, c);
+    set_context_of_similarity(like, &setup->cluster, c);
     snprintf(like->activations, sizeof like->activations, "%s", activations_names[c->activations]);
 }
 
@@ -129,5 +130,5 @@ struct residual similarity_residual(const struct similarity *like)
                              .parameters = like->parameters,
                              .layer_s = like->layer_s,
                              .log_ratio = {NAN, NAN},
-                             .first_sight_log_ratio = NAN};
+                             .log_ratio_at_first_prediction = NAN};
 }

@@ -18,13 +18,13 @@ struct prediction;
 struct spreads {
     bool is_known; /* a number was measured on the machine, or the device is an estimate */
     /* the largest relative spread of the part's measured numbers; 0: none was measured */
-    double relative_spread[SPREAD_PART_COUNT];
+    double largest_relative_spread_by_part[SPREAD_PART_COUNT];
     /* log(step / step on the unchanged machine) if the part's measured numbers are made slower by their spreads */
-    double log_growth_of_measured[SPREAD_PART_COUNT];
+    double log_growth_of_measured_by_part[SPREAD_PART_COUNT];
     /* the share of the step that depends on those numbers of the part that were not measured, at least 0. If these
      * numbers become slower by a factor, the share is the logarithm of the step's growth, divided by the logarithm of
      * the factor */
-    double share_of_unmeasured[SPREAD_PART_COUNT];
+    double share_of_unmeasured_by_part[SPREAD_PART_COUNT];
     /* the relative error of the part's numbers if they are estimates, else 0 */
     double estimate_error[SPREAD_PART_COUNT];
 };

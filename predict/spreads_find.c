@@ -17,7 +17,7 @@ double spreads_unmeasured_share(const struct spreads *spreads)
 {
     double sum = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        sum += spreads->share_of_unmeasured[part];
+        sum += spreads->share_of_unmeasured_by_part[part];
     return fmin(sum, 1);
 }
 
@@ -51,7 +51,7 @@ static enum status simulate_step_on(double *step_s, const struct spread_trial *t
     shape_costs_make(&costs, &other);
     enum status status =
         sim_run(&p->ir, &setup->cluster, &costs.sim_costs, &options, "schedule", &sim, NULL);
-    bool again = status == STATUS_OK && sim.is_unsteady;
+    bool again = status == STATUS_OK && sim.has_unsteady_repeats;
     *step_s = sim.step_s + p->jitter_s;
     shape_costs_release(&costs);
     sim_result_release(&sim);
@@ -81,7 +81,7 @@ static enum status choose_how_to_simulate(struct spread_trial *trial, const stru
         return STATUS_OK;
     uint32_t *even = uniform_mark_guards(&p->ir, EVEN_ABOVE_RANKS_MIN);
     bool makes_uniform = uniform_rank_count(&p->ir, even) > 0 && p->sim.uniform_rank_count == 0 &&
-                         !uniform_takes_fullest(&p->ir, EVEN_ABOVE_RANKS_MIN);
+                         !uniform_takes_ranks_as_fullest(&p->ir, EVEN_ABOVE_RANKS_MIN);
     free(even);
     if (!makes_uniform)
         return STATUS_OK;
@@ -93,7 +93,7 @@ static enum status choose_how_to_simulate(struct spread_trial *trial, const stru
 bool spreads_has_measured(const struct spreads *spreads)
 {
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spreads->relative_spread[part] > 0)
+        if (spreads->largest_relative_spread_by_part[part] > 0)
             return true;
     return false;
 }
@@ -153,19 +153,19 @@ static bool step_ignores_part(const struct prediction *p, const struct setup *mo
 
 /* The result of a job. log_step_growth: log(step / step on the unchanged machine). has_failed: the step could not be
  * simulated. */
-struct step_change {
+struct step_growth_of_trial {
     double log_step_growth;
     bool has_failed;
 };
 
 /* Predicts the step with some numbers of a device slower: job 2 * i slows the measured numbers of part i, job 2 * i + 1
- * those numbers of part i that are not measured. The result is a struct step_change. */
+ * those numbers of part i that are not measured. The result is a struct step_growth_of_trial. */
 static void try_part_change(void *context, size_t job, void *result)
 {
     const struct spread_trial *trial = context;
     const struct prediction *p = trial->prediction;
     enum spread_part part = (enum spread_part)(job / 2);
-    struct step_change *change = result;
+    struct step_growth_of_trial *change = result;
     double step_s = trial->step_s;
     /* a shallow copy is enough, since nothing writes through its pointers */
     struct setup moved = *p->setup;
@@ -183,7 +183,7 @@ static void try_part_change(void *context, size_t job, void *result)
 
 enum status spreads_find(struct spreads *spreads, const struct prediction *p, struct diag *diag)
 {
-    struct step_change change[2 * SPREAD_PART_COUNT] = {{0}};
+    struct step_growth_of_trial change[2 * SPREAD_PART_COUNT] = {{0}};
     struct spread_trial trial;
     *spreads = (struct spreads){0};
     if (p->setup->cost.is_ideal || p->setup->cluster.is_ideal || !(p->sim.step_s > 0) ||
@@ -201,12 +201,12 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, st
                                 spread_part_name((enum spread_part)(i / 2)));
     for (int part = 0; part < SPREAD_PART_COUNT && status == STATUS_OK; part++) {
         spreads->is_known = true;
-        spreads->relative_spread[part] =
+        spreads->largest_relative_spread_by_part[part] =
             spread_largest_of_part(&p->setup->cost, &p->setup->cluster, (enum spread_part)part);
         spreads->estimate_error[part] =
             spread_estimated_error(&p->setup->cost, (enum spread_part)part);
-        spreads->log_growth_of_measured[part] = change[2 * part].log_step_growth;
-        spreads->share_of_unmeasured[part] =
+        spreads->log_growth_of_measured_by_part[part] = change[2 * part].log_step_growth;
+        spreads->share_of_unmeasured_by_part[part] =
             fmax(change[2 * part + 1].log_step_growth, 0) / log(SLOWER);
     }
     return status;

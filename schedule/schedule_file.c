@@ -19,7 +19,7 @@ static bool has_offsets(const struct ir *ir)
 }
 
 /* Returns whether ops wait only for earlier ops of their role, and buffers are freed only by ops of their role. */
-static bool is_ordered(const struct ir *ir)
+static bool waits_and_frees_are_in_order(const struct ir *ir)
 {
     for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t op = ir->role[r].op_begin; role_has_op(&ir->role[r], op); op++)
@@ -88,7 +88,8 @@ enum status schedule_parse(struct ir *ir, const char *name, const struct text *t
         return make_recorded(ir, &recorded, kept, status, diag);
     }
     enum status status = ir_parse(ir, name, text->data, text->size, diag);
-    if (status == STATUS_OK && ir->op.count > 0 && !has_offsets(ir) && is_ordered(ir))
+    if (status == STATUS_OK && ir->op.count > 0 && !has_offsets(ir) &&
+        waits_and_frees_are_in_order(ir))
         offsets_plan(ir, NULL);
     return status;
 }

@@ -21,7 +21,7 @@
 static enum status share_memory(struct child_run *run, const char *name, struct diag *diag)
 {
     size_t head = (sizeof *run->shared_memory + 63) / 64 * 64,
-           rows = run->fold.first_row_of_class[run->fold.class_count];
+           rows = run->fold.first_op_row_by_class[run->fold.class_count];
     run->shared_bytes =
         head + 2 * rows * sizeof(double) + run->traffic.transfer_count * sizeof(uint64_t);
     void *memory =
@@ -44,7 +44,7 @@ static void simulate_in_child(struct scheduler *scheduler, const struct child_ru
 {
     struct text why = {0};
     clock_t began = clock();
-    struct child_shared *shared = run->shared_memory;
+    struct child_shared_results *shared = run->shared_memory;
     pages_make_present(shared, run->shared_bytes);
     shared->status = scheduler_run(scheduler, &shared->times, &why);
     shared->event_loop_cpu_s = (double)(clock() - began) / CLOCKS_PER_SEC;
@@ -56,8 +56,8 @@ static void simulate_in_child(struct scheduler *scheduler, const struct child_ru
 /* The exit code of a child that ran out of memory; the child has printed the message (base/arena.h). */
 enum { OUT_OF_MEMORY = 2 };
 
-static enum status wait_for_child(pid_t child, const struct child_shared *shared, const char *name,
-                                  struct diag *diag)
+static enum status wait_for_child(pid_t child, const struct child_shared_results *shared,
+                                  const char *name, struct diag *diag)
 {
     struct loc at = {.name = name};
     int state = 0;

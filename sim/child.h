@@ -14,7 +14,7 @@ enum { CHILD_REASON_SIZE = 2048 };
 
 /* The head of the memory that parent and child share; arrays follow it. The child writes it, the parent reads it once
  * the child has ended. */
-struct child_shared {
+struct child_shared_results {
     int has_finished; /* set last: a child that dies leaves 0 */
     enum status status;
     double event_loop_cpu_s; /* processor seconds of the event loop, as in struct sim_counts */
@@ -27,7 +27,7 @@ struct child_run {
     struct traffic traffic;
     struct pruned pruned;
     struct fold fold;
-    struct child_shared *shared_memory;
+    struct child_shared_results *shared_memory;
     size_t shared_bytes; /* the size of shared_memory, with the arrays after it */
 };
 

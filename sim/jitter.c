@@ -23,8 +23,9 @@ static uint32_t op_member_count(const struct ir *ir, uint32_t op)
 
 /* Returns on the heap, for each op of the class, the start of the first kernel that waits for it; infinite: none
  * waits. */
-static double *find_first_waiter_starts(const struct ir *ir, const struct sim_class *class,
-                                        const double *start_s)
+static double *find_first_arrivals_at_collectives(const struct ir *ir,
+                                                  const struct sim_class *class,
+                                                  const double *start_s)
 {
     double *first = heap_alloc((size_t) class->op_count + 1, sizeof *first);
     for (uint32_t k = 0; k < class->op_count; k++)
@@ -80,7 +81,8 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
     const double *start_s = sim_start_s(result, rank), *end_s = sim_end_s(result, rank);
     struct jitter_state w = {
-        ir, class, start_s, end_s, find_first_waiter_starts(ir, class, start_s), relative, 0, 0};
+        ir,       class, start_s, end_s, find_first_arrivals_at_collectives(ir, class, start_s),
+        relative, 0,     0};
     const struct repeats *r = &ir->repeats;
     uint32_t done = class->op_begin, end = class->op_begin + class->op_count;
     for (uint32_t i = 0; i < r->run_count; i++) {

@@ -43,11 +43,11 @@ void link_loads_fill(struct sim_result *result, const struct child_run *run)
     const struct platform *platform = &run->traffic.platform;
     double *bytes = sum_link_bytes(run), most = 0;
     uint32_t busiest = UINT32_MAX;
-    result->link_load =
-        arena_array(&result->arena, platform->link_count, sizeof *result->link_load);
+    result->loads_by_link =
+        arena_array(&result->arena, platform->link_count, sizeof *result->loads_by_link);
     for (uint32_t l = 0; l < platform->link_count; l++) {
         uint8_t kind = platform->link[l].kind;
-        if (bytes[l] == 0 || kind == LINK_FLOW_CAP || kind == LINK_GPU_PROCESSORS ||
+        if (bytes[l] == 0 || kind == LINK_RATE_CAP_OF_FLOW || kind == LINK_GPU_PROCESSORS ||
             kind == LINK_DEVICE_MEMORY)
             continue; /* processors, device memory and caps of flows are no parts of the machine that carry bytes */
         double busy = bytes[l] / (platform->bytes_per_s[l] * result->step_s);
@@ -57,7 +57,7 @@ void link_loads_fill(struct sim_result *result, const struct child_run *run)
             busiest = l;
             result->busiest_load_row = result->link_load_count;
         }
-        result->link_load[result->link_load_count++] =
+        result->loads_by_link[result->link_load_count++] =
             (struct sim_link_load){kind, platform->bytes_per_s[l], bytes[l], busy};
     }
     if (busiest != UINT32_MAX) {

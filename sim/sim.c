@@ -19,11 +19,11 @@ static void fill_rank_classes(struct sim_result *result, const struct ir *ir,
     uint32_t ranks = mesh_rank_count(&ir->mesh);
     result->rank_count = ranks;
     result->node_count = (uint32_t)((ranks + per_node - 1) / per_node);
-    result->replica_count = ranks / traffic->rank_count;
+    result->equal_replica_count = ranks / traffic->rank_count;
     result->class_of_rank = arena_array(&result->arena, ranks, sizeof *result->class_of_rank);
     for (uint32_t rank = 0; rank < ranks; rank++) {
         result->class_of_rank[rank] =
-            run->fold.class_of_rank[replicas_planned_row(&ir->mesh, &traffic->mesh, rank)];
+            run->fold.class_of_rank[replicas_row_in_planned_mesh(&ir->mesh, &traffic->mesh, rank)];
         result->classes[result->class_of_rank[rank]].rank_count++;
     }
 }
@@ -34,16 +34,16 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
     const struct traffic *traffic = &run->traffic;
     const struct fold *fold = &run->fold;
     result->class_count = fold->class_count;
-    result->row_count = fold->first_row_of_class[fold->class_count];
+    result->row_count = fold->first_op_row_by_class[fold->class_count];
     result->classes = arena_array(&result->arena, fold->class_count, sizeof *result->classes);
     result->peak = arena_array(&result->arena, fold->class_count, sizeof *result->peak);
     fill_rank_classes(result, ir, run);
     for (uint32_t c = 0; c < fold->class_count; c++) {
-        uint32_t row = fold->rank_of_class[c], role = traffic->role_of_rank[row];
+        uint32_t row = fold->lowest_rank_by_class[c], role = traffic->role_of_rank[row];
         struct sim_class *class = &result->classes[c];
         class->lowest_rank = traffic->schedule_rank[row];
         class->role = role;
-        class->first_row = fold->first_row_of_class[c];
+        class->first_row = fold->first_op_row_by_class[c];
         if (role == IR_NONE)
             continue;
         class->op_begin = ir->role[role].op_begin;
@@ -62,7 +62,7 @@ static void find_periods(struct sim_result *result, const struct ir *ir,
     struct steady_times times = {run->shared_memory->times.start_s,
                                  run->shared_memory->times.end_s};
     result->period_s = arena_array(&result->arena, ir->repeats.run_count, sizeof *result->period_s);
-    result->is_unsteady =
+    result->has_unsteady_repeats =
         !steady_periods(&run->traffic, &run->fold, times, result->period_s, &result->step_s);
 }
 
@@ -89,8 +89,8 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
-    result->uniform_guards =
-        uniform_mark_guards(ir, options->exact ? UNIFORM_NEVER : options->uniform_above_ranks);
+    result->uniform_guards = uniform_mark_guards(ir, options->exact ? UNIFORM_ABOVE_RANKS_NEVER
+                                                                    : options->uniform_above_ranks);
     result->uniform_rank_count = uniform_rank_count(ir, result->uniform_guards);
     struct child_run run;
     enum status status =
@@ -98,7 +98,7 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
     if (status == STATUS_OK)
         fill_from_run(result, ir, &run);
     child_run_release(&run);
-    if (status == STATUS_OK && !options->skip_memory && !result->is_unsteady)
-        result->is_unsteady = !memory_fill_peaks(ir, cluster, result);
+    if (status == STATUS_OK && !options->skip_memory && !result->has_unsteady_repeats)
+        result->has_unsteady_repeats = !memory_fill_peaks(ir, cluster, result);
     return status;
 }

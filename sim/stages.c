@@ -20,14 +20,14 @@ static void sum_over_stages(struct stages *s, const struct sim_result *result)
     s->documents_s = s->offload_s = s->other_s = 0;
     for (uint32_t role = 0; role < s->stage_count; role++) {
         const struct waterfall *w = &s->waterfall[role];
-        double share = (double)s->ranks_of_stage[role] / result->rank_count,
+        double share = (double)s->rank_count_by_stage[role] / result->rank_count,
                busy_s = kernel_busy_s(w);
-        double known = busy_s + w->cause_s[CAUSE_FILL] + w->cause_s[CAUSE_DRAIN] +
+        double known = busy_s + w->cause_s[CAUSE_PIPELINE_FILL] + w->cause_s[CAUSE_PIPELINE_DRAIN] +
                        w->cause_s[CAUSE_PIPELINE] + w->cause_s[CAUSE_DOCUMENTS] +
                        w->cause_s[CAUSE_OFFLOAD];
         s->mean_busy_s += share * busy_s;
-        s->fill_s += share * w->cause_s[CAUSE_FILL];
-        s->drain_s += share * w->cause_s[CAUSE_DRAIN];
+        s->fill_s += share * w->cause_s[CAUSE_PIPELINE_FILL];
+        s->drain_s += share * w->cause_s[CAUSE_PIPELINE_DRAIN];
         s->pipeline_imbalance_s += share * w->cause_s[CAUSE_PIPELINE];
         s->documents_s += share * w->cause_s[CAUSE_DOCUMENTS];
         s->offload_s += share * w->cause_s[CAUSE_OFFLOAD];
@@ -42,11 +42,11 @@ void stages_make(struct stages *s, const struct ir *ir, const struct sim_result 
                  struct waterfall_peak peak)
 {
     *s = (struct stages){.stage_count = ir->role_count};
-    s->ranks_of_stage = heap_zalloc(s->stage_count + 1u, sizeof *s->ranks_of_stage);
+    s->rank_count_by_stage = heap_zalloc(s->stage_count + 1u, sizeof *s->rank_count_by_stage);
     s->waterfall = heap_zalloc(s->stage_count + 1u, sizeof *s->waterfall);
     for (uint32_t rank = 0; rank < result->rank_count; rank++) {
         uint32_t role = result->classes[result->class_of_rank[rank]].role;
-        if (role != IR_NONE && s->ranks_of_stage[role]++ == 0)
+        if (role != IR_NONE && s->rank_count_by_stage[role]++ == 0)
             waterfall_make(&s->waterfall[role], ir, result, peak, rank);
     }
     sum_over_stages(s, result);
@@ -60,7 +60,7 @@ void stages_attribute_documents(struct stages *s, const struct stages *uniform,
     sum_over_stages(s, result);
 }
 
-bool stages_add_up(const struct stages *s)
+bool stages_parts_sum_to_step(const struct stages *s)
 {
     bool add_up = true;
     for (uint32_t role = 0; role < s->stage_count; role++)
@@ -70,7 +70,7 @@ bool stages_add_up(const struct stages *s)
 
 void stages_release(struct stages *s)
 {
-    free(s->ranks_of_stage);
+    free(s->rank_count_by_stage);
     free(s->waterfall);
     *s = (struct stages){0};
 }

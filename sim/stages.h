@@ -11,10 +11,10 @@
 #include "sim/waterfall.h"
 
 struct stages {
-    uint32_t stage_count;        /* roles of the schedule */
-    uint32_t *ranks_of_stage;    /* [stage_count] ranks of each stage */
-    struct waterfall *waterfall; /* [stage_count] the waterfall of each stage's lowest rank */
-    double mean_busy_s;          /* mean over ranks of the time in which a compute stream works */
+    uint32_t stage_count;          /* roles of the schedule */
+    uint32_t *rank_count_by_stage; /* [stage_count] ranks of each stage */
+    struct waterfall *waterfall;   /* [stage_count] the waterfall of each stage's lowest rank */
+    double mean_busy_s;            /* mean over ranks of the time in which a compute stream works */
     double fill_s, drain_s, pipeline_imbalance_s, documents_s, offload_s,
         other_s; /* means over ranks: the rest of the step, by cause */
     double bubble_to_busy,
@@ -29,7 +29,7 @@ void stages_make(struct stages *stages, const struct ir *ir, const struct sim_re
 void stages_attribute_documents(struct stages *stages, const struct stages *uniform,
                                 const struct sim_result *result);
 /* True if every waterfall adds up to the step, which those of a short list may not. */
-bool stages_add_up(const struct stages *stages);
+bool stages_parts_sum_to_step(const struct stages *stages);
 void stages_release(struct stages *stages);
 
 #endif

@@ -16,17 +16,17 @@ struct waterfall_maker {
     uint32_t op_begin, op_count;
     const double *start_s, *end_s; /* [ops] start and end of each op of the rank */
     /* [ops] the previous op on the stream of each op; for a HOST_SYNC, the op that it waits for */
-    uint32_t *stream_predecessor;
-    uint32_t *host_blocking_op; /* [ops] the last op before each that blocked the host */
+    uint32_t *stream_predecessor_by_op;
+    uint32_t *host_blocking_op_by_op; /* [ops] the last op before each that blocked the host */
     struct waterfall_peak peak;
     /* [shapes] seconds that the flops of the shape take at the device's peak; 0: it has no flops */
-    wide *at_peak_s;
+    wide *kernel_time_at_peak_rate_s;
     double rounding_tolerance_s; /* dates that differ by less are the same */
     /* the start of the first backward kernel and the end of the last forward kernel; infinite: there is none */
     double first_backward_s, last_forward_s;
-    bool is_in_pipeline; /* the rank sends or receives as a stage does */
+    bool is_rank_in_pipeline; /* the rank sends or receives as a stage does */
     /* the number of times that the gap which is being explained occurs */
-    uint32_t gap_repeats;
+    uint32_t gap_occurrences;
     wide cause_s[CAUSE_COUNT];
 };
 
@@ -41,10 +41,10 @@ static const struct {
     [CAUSE_OPTIMIZER] = {"optimizer", "optimizer"},
     [CAUSE_ALL_TO_ALL] = {"all-to-all", "waiting for all-to-all"},
     [CAUSE_RING] = {"ring", "waiting for the ring"},
-    [CAUSE_WEIGHTS] = {"weight gather/reduce", "waiting for weights, gradients"},
-    [CAUSE_GATHER] = {"other gather/reduce", "waiting for other collectives"},
-    [CAUSE_FILL] = {"pipeline fill", "pipeline fill"},
-    [CAUSE_DRAIN] = {"pipeline drain", "pipeline drain"},
+    [CAUSE_WEIGHT_COLLECTIVES] = {"weight gather/reduce", "waiting for weights, gradients"},
+    [CAUSE_OTHER_COLLECTIVES] = {"other gather/reduce", "waiting for other collectives"},
+    [CAUSE_PIPELINE_FILL] = {"pipeline fill", "pipeline fill"},
+    [CAUSE_PIPELINE_DRAIN] = {"pipeline drain", "pipeline drain"},
     [CAUSE_PIPELINE] = {"pipeline imbalance", "pipeline imbalance"},
     [CAUSE_DOCUMENTS] = {"imbalance of documents", "imbalance of documents"},
     [CAUSE_OFFLOAD] = {"offload", "waiting for offloaded data"},
@@ -93,8 +93,8 @@ static enum cause op_cause(const struct ir *ir, uint32_t op)
     case WORK_SCATTER:
         if (region == REGION_OFFLOAD) /* copies that one rank makes for all */
             return CAUSE_OFFLOAD;
-        return region == REGION_WEIGHTS || region == REGION_OPTIMIZER ? CAUSE_WEIGHTS
-                                                                      : CAUSE_GATHER;
+        return region == REGION_WEIGHTS || region == REGION_OPTIMIZER ? CAUSE_WEIGHT_COLLECTIVES
+                                                                      : CAUSE_OTHER_COLLECTIVES;
     case WORK_HOST_SYNC:
     case WORK_BARRIER:
         return CAUSE_HOST;
@@ -139,7 +139,7 @@ static void add_kernel_s(struct waterfall_maker *m, uint32_t row, wide seconds)
     default:
         break;
     }
-    wide at_peak = m->at_peak_s[m->ir->op.shape[op]];
+    wide at_peak = m->kernel_time_at_peak_rate_s[m->ir->op.shape[op]];
     if (!(at_peak > 0)) {
         m->cause_s[CAUSE_MEMORY_BOUND] += all;
         return;
@@ -156,7 +156,7 @@ static void add_kernel_s(struct waterfall_maker *m, uint32_t row, wide seconds)
 
 /* True if the op `row` ends later than the op `other`. If both end at the same time up to rounding, the later one in
  * the list counts as the later: rounding depends on how ranks were folded. */
-static bool ends_later(const struct waterfall_maker *m, uint32_t row, uint32_t other)
+static bool does_op_end_later(const struct waterfall_maker *m, uint32_t row, uint32_t other)
 {
     double by_s = m->end_s[row] - m->end_s[other];
     return by_s > m->rounding_tolerance_s || (by_s >= -m->rounding_tolerance_s && row > other);
@@ -168,11 +168,11 @@ static bool find_last_dependency(const struct waterfall_maker *m, uint32_t row, 
 {
     const struct ir *ir = m->ir;
     uint32_t op = m->op_begin + row;
-    *last = m->stream_predecessor[row];
+    *last = m->stream_predecessor_by_op[row];
     bool found = *last != IR_NONE;
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
         uint32_t other = ir->wait[ir->op.wait_begin[op] + w].i - m->op_begin;
-        if (!found || ends_later(m, other, *last))
+        if (!found || does_op_end_later(m, other, *last))
             *last = other;
         found = true;
     }
@@ -183,8 +183,8 @@ static bool find_last_dependency(const struct waterfall_maker *m, uint32_t row, 
 static enum cause stage_idle_cause(const struct waterfall_maker *m, double from_s, double to_s)
 {
     if (to_s <= m->first_backward_s)
-        return CAUSE_FILL;
-    return from_s >= m->last_forward_s ? CAUSE_DRAIN : CAUSE_PIPELINE;
+        return CAUSE_PIPELINE_FILL;
+    return from_s >= m->last_forward_s ? CAUSE_PIPELINE_DRAIN : CAUSE_PIPELINE;
 }
 
 static void add_idle_s(struct waterfall_maker *m, enum cause cause, double from_s, double to_s,
@@ -195,18 +195,18 @@ static void add_idle_s(struct waterfall_maker *m, enum cause cause, double from_
     if (cause == CAUSE_PIPELINE)
         cause = stage_idle_cause(m, from_s, to_s);
     if (to_s > from_s)
-        m->cause_s[cause] += m->gap_repeats * ((wide)to_s - (wide)from_s);
+        m->cause_s[cause] += m->gap_occurrences * ((wide)to_s - (wide)from_s);
 }
 
 /* Gives causes to the time from floor_s to the start of an op: first to the op's dependency that ended last, then to
  * the last dependency of that one, and so on backwards. The last earlier op that blocked the host is a dependency, too.
  * The time from the end of all dependencies to the start is the host's. */
-static void explain_gap(struct waterfall_maker *m, uint32_t row, double floor_s)
+static void explain_gap_before_op(struct waterfall_maker *m, uint32_t row, double floor_s)
 {
     double until_s = m->start_s[row];
-    m->gap_repeats = repeats_occurrence_count(&m->ir->repeats, m->op_begin + row);
+    m->gap_occurrences = repeats_occurrence_count(&m->ir->repeats, m->op_begin + row);
     while (until_s > floor_s) {
-        uint32_t last, holder = m->host_blocking_op[row];
+        uint32_t last, holder = m->host_blocking_op_by_op[row];
         bool found = find_last_dependency(m, row, &last);
         if (holder != IR_NONE &&
             (!found || m->end_s[holder] > m->end_s[last] + m->rounding_tolerance_s)) {
@@ -231,22 +231,23 @@ static void explain_gap(struct waterfall_maker *m, uint32_t row, double floor_s)
 }
 
 /* Explains the time from floor_s, the end of the last kernel, to the end of the step. While the op runs that the rank
- * ended last, the cause is that op; before its start, explain_gap() finds the causes; after its end, the cause is the
+ * ended last, the cause is that op; before its start, explain_gap_before_op() finds the causes; after its end, the cause is the
  * drain of a pipeline, or other ranks. */
 static void explain_step_end(struct waterfall_maker *m, double floor_s, double step_s)
 {
     uint32_t last = IR_NONE;
     for (uint32_t row = 0; row < m->op_count; row++)
-        if (last == IR_NONE || ends_later(m, row, last))
+        if (last == IR_NONE || does_op_end_later(m, row, last))
             last = row;
     double end_s = last == IR_NONE ? 0 : m->end_s[last];
-    m->gap_repeats = 1;
-    add_idle_s(m, m->is_in_pipeline ? CAUSE_DRAIN : CAUSE_OTHER, end_s, step_s, floor_s);
+    m->gap_occurrences = 1;
+    add_idle_s(m, m->is_rank_in_pipeline ? CAUSE_PIPELINE_DRAIN : CAUSE_OTHER, end_s, step_s,
+               floor_s);
     if (end_s <= floor_s)
         return;
     add_idle_s(m, op_cause(m->ir, m->op_begin + last), m->start_s[last], end_s, floor_s);
     if (m->start_s[last] > floor_s)
-        explain_gap(m, last, floor_s);
+        explain_gap_before_op(m, last, floor_s);
 }
 
 /* ---- tables ---- */
@@ -258,8 +259,8 @@ static void find_predecessors(struct waterfall_maker *m)
     for (uint32_t row = 0; row < m->op_count; row++) {
         uint32_t op = m->op_begin + row;
         uint8_t stream = ir->op.stream[op];
-        m->stream_predecessor[row] = ir->op.kind[op] == WORK_BARRIER ? IR_NONE : tail[stream];
-        m->host_blocking_op[row] = holder;
+        m->stream_predecessor_by_op[row] = ir->op.kind[op] == WORK_BARRIER ? IR_NONE : tail[stream];
+        m->host_blocking_op_by_op[row] = holder;
         if (!traffic_is_sync(ir, op))
             tail[stream] = row;
         if (ir_blocks_host(ir, op))
@@ -292,7 +293,7 @@ static struct started_kernel *list_kernels(struct waterfall_maker *m, uint32_t *
     *count = 0;
     for (uint32_t row = 0; row < m->op_count; row++) {
         uint32_t op = m->op_begin + row;
-        m->is_in_pipeline = m->is_in_pipeline || is_stage_message(m->ir, op);
+        m->is_rank_in_pipeline = m->is_rank_in_pipeline || is_stage_message(m->ir, op);
         if (!traffic_is_kernel(m->ir, op))
             continue;
         if (m->ir->op.phase[op] == PHASE_FORWARD)
@@ -358,7 +359,7 @@ static void attribute_step(struct waterfall_maker *m, double step_s)
         done_s = run_kernels_until(m, &running, done_s, m->start_s[row]);
         if (m->start_s[row] >
             done_s + m->rounding_tolerance_s) { /* a shorter gap is the later kernel's */
-            explain_gap(m, row, done_s);
+            explain_gap_before_op(m, row, done_s);
             done_s = m->start_s[row];
         }
         assert(running.count < IR_STREAMS_MAX);
@@ -407,17 +408,19 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                                 .rounding_tolerance_s = 1e-12 * result->step_s};
     assert(peak.flop_per_s > 0 && !isinf(peak.flop_per_s));
     double *flops = ir_flops_of_shapes(ir, rank);
-    m.at_peak_s = heap_alloc(ir->shape_count + 1u, sizeof *m.at_peak_s);
+    m.kernel_time_at_peak_rate_s =
+        heap_alloc(ir->shape_count + 1u, sizeof *m.kernel_time_at_peak_rate_s);
     for (uint32_t i = 0; i < ir->shape_count; i++)
-        m.at_peak_s[i] = (wide)flops[i] / (peak.flop_per_s * work_peak_over_bf16(&ir->shape[i]));
-    m.stream_predecessor = heap_alloc(m.op_count + 1u, sizeof *m.stream_predecessor);
-    m.host_blocking_op = heap_alloc(m.op_count + 1u, sizeof *m.host_blocking_op);
+        m.kernel_time_at_peak_rate_s[i] =
+            (wide)flops[i] / (peak.flop_per_s * work_peak_rate_over_bf16_peak(&ir->shape[i]));
+    m.stream_predecessor_by_op = heap_alloc(m.op_count + 1u, sizeof *m.stream_predecessor_by_op);
+    m.host_blocking_op_by_op = heap_alloc(m.op_count + 1u, sizeof *m.host_blocking_op_by_op);
     attribute_step(&m, result->simulated_end_s);
     *waterfall = (struct waterfall){.step_s = result->step_s};
     for (int c = 0; c < CAUSE_COUNT; c++)
         waterfall->cause_s[c] = (double)m.cause_s[c];
     free(flops);
-    free(m.at_peak_s);
-    free(m.stream_predecessor);
-    free(m.host_blocking_op);
+    free(m.kernel_time_at_peak_rate_s);
+    free(m.stream_predecessor_by_op);
+    free(m.host_blocking_op_by_op);
 }

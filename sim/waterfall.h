@@ -26,12 +26,12 @@ enum cause {
     CAUSE_OPTIMIZER,    /* all of phase optimizer; waiting for an optimizer step on the host */
     CAUSE_ALL_TO_ALL,   /* all-to-alls. In this cause and those after it no compute op runs */
     CAUSE_RING,         /* shifts and exchanges of rows; sends and receives inside attention */
-    CAUSE_WEIGHTS,      /* gathers, reductions, broadcasts and scatters of parameters, gradients */
-    CAUSE_GATHER,       /* other gathers, reductions, broadcasts and scatters between devices */
-    CAUSE_FILL,         /* other sends and receives, before the first backward kernel */
+    CAUSE_WEIGHT_COLLECTIVES, /* gathers, reductions, broadcasts and scatters of parameters, gradients */
+    CAUSE_OTHER_COLLECTIVES, /* other gathers, reductions, broadcasts and scatters between devices */
+    CAUSE_PIPELINE_FILL,     /* other sends and receives, before the first backward kernel */
     /* sends and receives of pipelines after the last forward kernel, and the wait of stages that finish early */
-    CAUSE_DRAIN,
-    /* sends and receives of pipelines between those of CAUSE_FILL and CAUSE_DRAIN: stages are not equally loaded */
+    CAUSE_PIPELINE_DRAIN,
+    /* sends and receives of pipelines between those of CAUSE_PIPELINE_FILL and CAUSE_PIPELINE_DRAIN: stages are not equally loaded */
     CAUSE_PIPELINE,
     /* waiting because other ranks' documents have more visible pairs (waterfall_attribute_documents()); 0 unless that
      * was called */

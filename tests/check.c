@@ -21,7 +21,7 @@ static char *temp_dir;
 static bool random_used, day_used;
 static uint64_t random_seed, day;
 
-/* The lists of cases from which check_today() has chosen. Lists with the same number of days count as one. */
+/* The lists of cases from which check_is_sampled_today() has chosen. Lists with the same number of days count as one. */
 enum { SAMPLES_MAX = 64 };
 static struct {
     size_t days; /* each day has every days-th case of the list */
@@ -46,7 +46,7 @@ static bool chosen(const char *name, int argc, char **argv)
 }
 
 /* Returns how many lists have fewer cases than days, so that some day has no case, and prints them. */
-static unsigned empty_samples(void)
+static unsigned count_lists_with_empty_days(void)
 {
     unsigned empty = 0;
     for (size_t i = 0; i < samples; i++)
@@ -78,7 +78,7 @@ int check_run(const char *suite, const struct check_case *cases, size_t count, i
     unsigned run = CU_get_number_of_tests_run();
     unsigned failed = CU_get_number_of_tests_failed();
     if (argc < 2) /* all cases ran */
-        failed += empty_samples();
+        failed += count_lists_with_empty_days();
     if (failed > 0 && random_used)
         printf("\nseed %llu (set CHECK_SEED to repeat it)\n", (unsigned long long)random_seed);
     if (failed > 0 && day_used)
@@ -223,7 +223,7 @@ uint64_t check_day(void)
     return day;
 }
 
-bool check_today(size_t i, size_t count, size_t days)
+bool check_is_sampled_today(size_t i, size_t count, size_t days)
 {
     size_t s = 0;
     if (getenv("CHECK_ALL") != NULL)

@@ -29,7 +29,7 @@ struct check_case {
 };
 
 /* Runs the cases and prints the counts. Returns 0 when all hold, 1 when a case fails or a list of
- * check_today() is too short, 2 when no case ran. */
+ * check_is_sampled_today() is too short, 2 when no case ran. */
 int check_run(const char *suite, const struct check_case *cases, size_t count, int argc,
               char **argv);
 
@@ -79,7 +79,7 @@ uint64_t check_day(void);
  * known. If `days` is larger than `count`, it counts as `count`, so that every day has a case.
  * check_run() fails if a list turns out to have fewer cases than days. With CHECK_ALL in the
  * environment, as at night, every case is in the sample. */
-bool check_today(size_t i, size_t count, size_t days);
+bool check_is_sampled_today(size_t i, size_t count, size_t days);
 
 /* A small seeded generator (splitmix64) for property tests. Its seed is CHECK_SEED of the environment, or 1;
  * the seed is printed at the end if a case failed and a generator was made. */

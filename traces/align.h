@@ -30,11 +30,11 @@ enum { ALIGN_SOME = 6, ALIGN_MANY = 12, ALIGN_ITEMS_MAX = 1000000 };
 enum align_lane { LANE_COMPUTE, LANE_COMMUNICATION, LANE_COPY, LANE_COUNT };
 
 enum align_phase {
-    ALIGN_UNKNOWN,
-    ALIGN_FORWARD,
-    ALIGN_RECOMPUTE,
-    ALIGN_BACKWARD,
-    ALIGN_OPTIMIZER,
+    ALIGN_PHASE_UNKNOWN,
+    ALIGN_PHASE_FORWARD,
+    ALIGN_PHASE_RECOMPUTE,
+    ALIGN_PHASE_BACKWARD,
+    ALIGN_PHASE_OPTIMIZER,
     ALIGN_PHASE_COUNT
 };
 
@@ -44,30 +44,31 @@ struct align_item {
     uint32_t row_count;
     /* the item's rows are align_sequence.rows[rows_begin .. rows_begin + row_count) */
     uint32_t rows_begin;
-    int32_t repeat_number; /* number of the repetition (layer) that holds the item; -1: none */
+    /* number of the repetition (layer) that holds the item; -1: none */
+    int32_t repeated_layer_number;
     double seconds;        /* sum of row times */
     double flops_or_bytes; /* 0: unknown */
 };
 
 /* A row that is no item and lies between items. */
-struct align_gap_row {
-    uint8_t class, phase;  /* enum kernel_class, enum align_phase */
-    uint32_t trace_row;    /* the row of the trace */
-    uint32_t items_before; /* number of items of the sequence before the row */
+struct align_row_outside_items {
+    uint8_t class, phase;      /* enum kernel_class, enum align_phase */
+    uint32_t row_of_trace;     /* the row of the trace */
+    uint32_t items_before_row; /* number of items of the sequence before the row */
     double seconds;
 };
 
 struct align_sequence {
     struct align_item *items;
     size_t item_count, item_capacity;
-    struct align_gap_row *gap_rows;
+    struct align_row_outside_items *rows_outside_items;
     size_t gap_row_count, gap_row_capacity;
     uint32_t *rows; /* rows of the trace in the order in which they were added */
     size_t row_count, row_capacity;
     /* While rows are added: calls of a collective and copies into its buffer that have been added, and the message to
-     * which they belong has not. They are rows[pending_begin .. pending_begin + pending_rows), and take pending_s. */
+     * which they belong has not. They are rows[pending_begin .. pending_begin + pending_rows), and take seconds_for_next_item. */
     uint32_t pending_rows, pending_begin;
-    double pending_s;
+    double seconds_for_next_item;
     struct compare_period forward_period; /* the period of the forward pass */
 };
 

@@ -7,18 +7,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Scores. Each item of a block scores SCORE_ITEM. If the amount of an item is unknown, the items of its block score
- * SCORE_UNCHECKED instead, except in attention, whose amounts are never known. The other scores are small: they
+/* Scores. Each item of a block scores SCORE_MATCHED_ITEM. If the amount of an item is unknown, the items of its block score
+ * SCORE_ITEM_OF_UNKNOWN_AMOUNT instead, except in attention, whose amounts are never known. The other scores are small: they
  * decide between alignments in which about equally many items are in blocks. */
-#define SCORE_ITEM 1.0f
-#define SCORE_UNCHECKED 0.5f
+#define SCORE_MATCHED_ITEM 1.0f
+#define SCORE_ITEM_OF_UNKNOWN_AMOUNT 0.5f
 #define SCORE_BLOCK_ITEM (-0.25f) /* for each item of a block beyond one on each side */
-#define SCORE_PHASE 0.25f         /* for a block whose first items have the same phase */
-#define SCORE_REPEAT 0.25f        /* for a block whose first items have the same repeat_number */
+#define SCORE_SAME_PHASE 0.25f    /* for a block whose first items have the same phase */
+#define SCORE_SAME_REPEAT_NUMBER                                                                   \
+    0.25f /* for a block whose first items have the same repeated_layer_number */
 
 /* Amounts count as equal up to this relative difference, because programs pad shapes. */
-#define AMOUNT_TOLERANCE 0.02
-#define CELLS_MAX ((size_t)16 << 20) /* the most cells that are filled, about */
+#define FLOPS_OR_BYTES_TOLERANCE 0.02
+#define ALIGNMENT_CELLS_MAX ((size_t)16 << 20) /* the most cells that are filled, about */
 
 enum { MOVE_SKIP_A, MOVE_SKIP_B, MOVE_BLOCK };
 
@@ -61,7 +62,8 @@ static uint8_t *move_at(const struct alignment *p, size_t i, size_t j)
     return &p->moves[i * p->row_cells + (j - first_filled_column(p, i))];
 }
 
-static void sum_amounts(const struct align_item *item, size_t count, double *sum, uint32_t *run)
+static void sum_flops_or_bytes_of_items(const struct align_item *item, size_t count, double *sum,
+                                        uint32_t *run)
 {
     sum[0] = 0;
     run[0] = 0;
@@ -76,14 +78,14 @@ static float similarity_bonus(const struct align_item *a, const struct align_ite
 {
     float score = 0;
     if (a->phase == b->phase)
-        score += SCORE_PHASE;
-    if (a->repeat_number >= 0 && a->repeat_number == b->repeat_number)
-        score += SCORE_REPEAT;
+        score += SCORE_SAME_PHASE;
+    if (a->repeated_layer_number >= 0 && a->repeated_layer_number == b->repeated_layer_number)
+        score += SCORE_SAME_REPEAT_NUMBER;
     return score;
 }
 
-static void consider_block_of_sizes(const struct alignment *p, size_t i, size_t j, size_t a,
-                                    size_t b, float worth, float *best, uint8_t *move)
+static void try_block_of_sizes(const struct alignment *p, size_t i, size_t j, size_t a, size_t b,
+                               float worth, float *best, uint8_t *move)
 {
     const float *before = score_at(p, i - a, j - b);
     if (before == NULL || *before == -INFINITY)
@@ -95,11 +97,11 @@ static void consider_block_of_sizes(const struct alignment *p, size_t i, size_t 
     }
 }
 
-static bool is_equal_pair(const struct align_item *item, size_t count)
+static bool are_two_items_equal_amounts(const struct align_item *item, size_t count)
 {
     return count == 2 &&
            fabs(item[0].flops_or_bytes - item[1].flops_or_bytes) <=
-               AMOUNT_TOLERANCE * fmax(item[0].flops_or_bytes, item[1].flops_or_bytes);
+               FLOPS_OR_BYTES_TOLERANCE * fmax(item[0].flops_or_bytes, item[1].flops_or_bytes);
 }
 
 /* True if the items a[0..a_count) and b[0..b_count) may be a block. Sums over many items agree by chance, so one side
@@ -108,14 +110,15 @@ static bool is_equal_pair(const struct align_item *item, size_t count)
 static bool block_is_allowed(const struct align_item *a, size_t a_count, const struct align_item *b,
                              size_t b_count)
 {
-    return a_count == 1 || b_count == 1 || (b_count <= ALIGN_SOME && is_equal_pair(a, a_count)) ||
-           (a_count <= ALIGN_SOME && is_equal_pair(b, b_count));
+    return a_count == 1 || b_count == 1 ||
+           (b_count <= ALIGN_SOME && are_two_items_equal_amounts(a, a_count)) ||
+           (a_count <= ALIGN_SOME && are_two_items_equal_amounts(b, b_count));
 }
 
 /* Tries all blocks that end with items i - 1 and j - 1 and whose amounts are known and equal. If one of them gives cell
  * (i, j) a higher score than *best, sets *best and *move to it. */
-static void consider_blocks(const struct alignment *p, size_t i, size_t j, float *best,
-                            uint8_t *move)
+static void try_block_sizes_at_cell(const struct alignment *p, size_t i, size_t j, float *best,
+                                    uint8_t *move)
 {
     /* For every b below `first`, the last b items have a smaller amount than the last a items of
      * the other side, and so than any larger number of them. */
@@ -124,20 +127,21 @@ static void consider_blocks(const struct alignment *p, size_t i, size_t j, float
         double wanted = p->a_amount_before[i] - p->a_amount_before[i - a];
         for (size_t b = first; b <= ALIGN_MANY && b <= p->b_run_length[j]; b++) {
             double got = p->b_amount_before[j] - p->b_amount_before[j - b];
-            if (got > wanted * (1 + AMOUNT_TOLERANCE))
+            if (got > wanted * (1 + FLOPS_OR_BYTES_TOLERANCE))
                 break;
-            if (got < wanted * (1 - AMOUNT_TOLERANCE)) {
+            if (got < wanted * (1 - FLOPS_OR_BYTES_TOLERANCE)) {
                 first = b + 1;
                 continue;
             }
-            float worth = SCORE_ITEM * (float)(a + b) + SCORE_BLOCK_ITEM * (float)(a + b - 2);
+            float worth =
+                SCORE_MATCHED_ITEM * (float)(a + b) + SCORE_BLOCK_ITEM * (float)(a + b - 2);
             if (block_is_allowed(&p->a_items[i - a], a, &p->b_items[j - b], b))
-                consider_block_of_sizes(p, i, j, a, b, worth, best, move);
+                try_block_of_sizes(p, i, j, a, b, worth, best, move);
         }
     }
 }
 
-static void fill_cell(const struct alignment *p, size_t i, size_t j)
+static void fill_alignment_cell(const struct alignment *p, size_t i, size_t j)
 {
     float best = -INFINITY;
     uint8_t move = MOVE_SKIP_A;
@@ -153,12 +157,13 @@ static void fill_cell(const struct alignment *p, size_t i, size_t j)
     }
     if (i > 0 && j > 0 && p->a_items[i - 1].class == p->b_items[j - 1].class) {
         if (p->a_items[i - 1].flops_or_bytes > 0 && p->b_items[j - 1].flops_or_bytes > 0)
-            consider_blocks(p, i, j, &best, &move);
+            try_block_sizes_at_cell(p, i, j, &best, &move);
         else
-            consider_block_of_sizes(
-                p, i, j, 1, 1,
-                p->a_items[i - 1].class == CLASS_ATTENTION ? 2 * SCORE_ITEM : 2 * SCORE_UNCHECKED,
-                &best, &move);
+            try_block_of_sizes(p, i, j, 1, 1,
+                               p->a_items[i - 1].class == CLASS_ATTENTION
+                                   ? 2 * SCORE_MATCHED_ITEM
+                                   : 2 * SCORE_ITEM_OF_UNKNOWN_AMOUNT,
+                               &best, &move);
     }
     *score_at(p, i, j) = best;
     *move_at(p, i, j) = move;
@@ -206,8 +211,8 @@ size_t align_blocks(const struct align_sequence *a, const struct align_sequence 
      * overlap. */
     size_t step = b->item_count / (a->item_count + 1) + 1;
     p.band = b->item_count;
-    if ((a->item_count + 1) > CELLS_MAX / (b->item_count + 1))
-        p.band = CELLS_MAX / 2 / (a->item_count + 1) + 2 * step;
+    if ((a->item_count + 1) > ALIGNMENT_CELLS_MAX / (b->item_count + 1))
+        p.band = ALIGNMENT_CELLS_MAX / 2 / (a->item_count + 1) + 2 * step;
     p.row_cells = p.band >= b->item_count ? b->item_count + 1 : 2 * p.band + 1;
     p.moves = heap_alloc(a->item_count + 1, p.row_cells);
     p.scores = heap_alloc(ALIGN_MANY + 1, p.row_cells * sizeof *p.scores);
@@ -215,12 +220,12 @@ size_t align_blocks(const struct align_sequence *a, const struct align_sequence 
     p.b_amount_before = heap_alloc(b->item_count + 1, sizeof *p.b_amount_before);
     p.a_run_length = heap_alloc(a->item_count + 1, sizeof *p.a_run_length);
     p.b_run_length = heap_alloc(b->item_count + 1, sizeof *p.b_run_length);
-    sum_amounts(p.a_items, p.a_count, p.a_amount_before, p.a_run_length);
-    sum_amounts(p.b_items, p.b_count, p.b_amount_before, p.b_run_length);
+    sum_flops_or_bytes_of_items(p.a_items, p.a_count, p.a_amount_before, p.a_run_length);
+    sum_flops_or_bytes_of_items(p.b_items, p.b_count, p.b_amount_before, p.b_run_length);
     for (size_t i = 0; i <= p.a_count; i++) {
         size_t begin = first_filled_column(&p, i);
         for (size_t j = begin; j <= p.b_count && j - begin < p.row_cells; j++)
-            fill_cell(&p, i, j);
+            fill_alignment_cell(&p, i, j);
     }
     size_t count = read_blocks_backwards(&p, blocks);
     free(p.moves);

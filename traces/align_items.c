@@ -5,22 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum align_phase phase_of(const struct trace *trace, uint32_t row)
+static enum align_phase align_phase_of_row(const struct trace *trace, uint32_t row)
 {
     static const char *const names[ALIGN_PHASE_COUNT] = {
-        [ALIGN_UNKNOWN] = "",
-        [ALIGN_FORWARD] = "forward",
-        [ALIGN_RECOMPUTE] = "recompute",
-        [ALIGN_BACKWARD] = "backward",
-        [ALIGN_OPTIMIZER] = "optimizer",
+        [ALIGN_PHASE_UNKNOWN] = "",
+        [ALIGN_PHASE_FORWARD] = "forward",
+        [ALIGN_PHASE_RECOMPUTE] = "recompute",
+        [ALIGN_PHASE_BACKWARD] = "backward",
+        [ALIGN_PHASE_OPTIMIZER] = "optimizer",
     };
     const char *phase = trace->labels[trace->ops.phase[row]];
     if (strcmp(phase, "weight_gradient") == 0) /* a recording has this work in its backward */
-        return ALIGN_BACKWARD;
+        return ALIGN_PHASE_BACKWARD;
     for (int i = 0; i < ALIGN_PHASE_COUNT; i++)
         if (strcmp(names[i], phase) == 0)
             return (enum align_phase)i;
-    return ALIGN_UNKNOWN;
+    return ALIGN_PHASE_UNKNOWN;
 }
 
 static struct align_item *add_item(struct align_sequence *s)
@@ -32,30 +32,31 @@ static struct align_item *add_item(struct align_sequence *s)
     return &s->items[s->item_count++];
 }
 
-static void add_gap_row(struct align_sequence *s, struct align_gap_row gap_row)
+static void add_row_outside_items(struct align_sequence *s, struct align_row_outside_items gap_row)
 {
     if (s->gap_row_count == s->gap_row_capacity) {
         s->gap_row_capacity = heap_next_capacity(s->gap_row_capacity, s->gap_row_count + 1);
-        s->gap_rows = heap_realloc(s->gap_rows, s->gap_row_capacity, sizeof *s->gap_rows);
+        s->rows_outside_items =
+            heap_realloc(s->rows_outside_items, s->gap_row_capacity, sizeof *s->rows_outside_items);
     }
-    s->gap_rows[s->gap_row_count++] = gap_row;
+    s->rows_outside_items[s->gap_row_count++] = gap_row;
 }
 
 /* Adds a row of attention to the last item, which is an attention. Rows after the last row of this item (scales, masks,
  * merges) become part of it, too. */
-static void extend_attention(struct align_sequence *s, double seconds)
+static void extend_last_attention_item(struct align_sequence *s, double seconds)
 {
     struct align_item *last = &s->items[s->item_count - 1];
     last->seconds += seconds;
     last->row_count++;
     while (s->gap_row_count > 0 &&
-           s->gap_rows[s->gap_row_count - 1].items_before == s->item_count) {
-        last->seconds += s->gap_rows[--s->gap_row_count].seconds;
+           s->rows_outside_items[s->gap_row_count - 1].items_before_row == s->item_count) {
+        last->seconds += s->rows_outside_items[--s->gap_row_count].seconds;
         last->row_count++;
     }
 }
 
-static void append_row(struct align_sequence *s, uint32_t row)
+static void append_row_as_item(struct align_sequence *s, uint32_t row)
 {
     if (s->row_count == s->row_capacity) {
         s->row_capacity = heap_next_capacity(s->row_capacity, s->row_count + 1);
@@ -69,13 +70,14 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
 {
     const struct trace_ops *ops = &trace->ops;
     double seconds = ops->end_s[row] - ops->start_s[row];
-    uint8_t phase = (uint8_t)phase_of(trace, row);
+    uint8_t phase = (uint8_t)align_phase_of_row(trace, row);
     bool is_item = class == CLASS_MATMUL || class == CLASS_ATTENTION || class == CLASS_COPY ||
                    class == CLASS_COMMUNICATION;
-    append_row(s, row);
+    append_row_as_item(s, row);
     if (!is_item) {
-        add_gap_row(s, (struct align_gap_row){(uint8_t) class, phase, row, (uint32_t)s->item_count,
-                                              seconds});
+        add_row_outside_items(s,
+                              (struct align_row_outside_items){(uint8_t) class, phase, row,
+                                                               (uint32_t)s->item_count, seconds});
         return;
     }
     /* the row moves nothing, so it is only a part of a collective */
@@ -83,7 +85,7 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
     if (part && kernel_class_is_before_message(trace->labels[ops->kind[row]])) {
         if (s->pending_rows++ == 0)
             s->pending_begin = (uint32_t)s->row_count - 1;
-        s->pending_s += seconds;
+        s->seconds_for_next_item += seconds;
         return;
     }
     struct align_item *last = s->item_count > 0 ? &s->items[s->item_count - 1] : NULL;
@@ -93,7 +95,7 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
         return;
     }
     if (class == CLASS_ATTENTION && last && last->class == class && last->phase == phase) {
-        extend_attention(s, seconds);
+        extend_last_attention_item(s, seconds);
         return;
     }
     /* the amount of attention counts as unknown: programs count masked pairs differently */
@@ -105,15 +107,15 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
                               .first_row = row,
                               .row_count = 1,
                               .rows_begin = (uint32_t)s->row_count - 1,
-                              .repeat_number = -1,
+                              .repeated_layer_number = -1,
                               .seconds = seconds,
                               .flops_or_bytes = amount};
     if (class == CLASS_COMMUNICATION && s->pending_rows > 0) {
         item.row_count += s->pending_rows;
         item.rows_begin = s->pending_begin;
-        item.seconds += s->pending_s;
+        item.seconds += s->seconds_for_next_item;
         s->pending_rows = 0;
-        s->pending_s = 0;
+        s->seconds_for_next_item = 0;
     }
     *add_item(s) = item;
 }
@@ -156,7 +158,7 @@ static struct compare_period find_period(struct align_item *item, size_t count)
     if (best == 0)
         return (struct compare_period){0};
     for (size_t i = 0; i < best_covered; i++)
-        item[best_begin + i].repeat_number = (int32_t)(i / best);
+        item[best_begin + i].repeated_layer_number = (int32_t)(i / best);
     return (struct compare_period){best, best_covered / best};
 }
 
@@ -164,17 +166,18 @@ void align_find_periods(struct align_sequence *s)
 {
     if (s->pending_rows > 0) { /* no message followed these rows */
         *add_item(s) = (struct align_item){.class = CLASS_COMMUNICATION,
-                                           .phase = ALIGN_BACKWARD,
+                                           .phase = ALIGN_PHASE_BACKWARD,
                                            .first_row = s->rows[s->pending_begin],
                                            .row_count = s->pending_rows,
                                            .rows_begin = s->pending_begin,
-                                           .repeat_number = -1,
-                                           .seconds = s->pending_s};
+                                           .repeated_layer_number = -1,
+                                           .seconds = s->seconds_for_next_item};
         s->pending_rows = 0;
     }
     for (size_t begin = 0, end; begin < s->item_count; begin = end) {
-        bool forward = s->items[begin].phase <= ALIGN_FORWARD;
-        for (end = begin; end < s->item_count && (s->items[end].phase <= ALIGN_FORWARD) == forward;)
+        bool forward = s->items[begin].phase <= ALIGN_PHASE_FORWARD;
+        for (end = begin;
+             end < s->item_count && (s->items[end].phase <= ALIGN_PHASE_FORWARD) == forward;)
             end++;
         struct compare_period period = find_period(s->items + begin, end - begin);
         if (forward && period.item_count * period.repeat_count >
@@ -186,7 +189,7 @@ void align_find_periods(struct align_sequence *s)
 void align_release(struct align_sequence *s)
 {
     free(s->items);
-    free(s->gap_rows);
+    free(s->rows_outside_items);
     free(s->rows);
     *s = (struct align_sequence){0};
 }

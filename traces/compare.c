@@ -118,7 +118,7 @@ static void compare_planned_memory(struct comparison *c, const struct trace *pre
 
 /* ---- copies and messages that no compute stream hides ---- */
 
-/* Sets c->exposed_by_role to means over the compared ranks. The prediction of a measured rank is the predicted rank
+/* Sets c->exposed_time_by_stream_role to means over the compared ranks. The prediction of a measured rank is the predicted rank
  * with its number, or the only predicted rank, which represents all. */
 static void compare_exposed(struct comparison *c, const struct trace_stats *p,
                             const struct trace_stats *m)
@@ -131,7 +131,7 @@ static void compare_exposed(struct comparison *c, const struct trace_stats *p,
         if (predicted == NULL)
             continue;
         for (int role = 0; role < ROLE_COUNT; role++) {
-            struct compare_exposed *exposed = &c->exposed_by_role[role];
+            struct compare_exposed *exposed = &c->exposed_time_by_stream_role[role];
             exposed->predicted_busy_s += predicted->busy_s[role] / ranks;
             exposed->predicted_exposed_s += predicted->exposed_s[role] / ranks;
             exposed->measured_busy_s += measured->busy_s[role] / rows;
@@ -158,7 +158,7 @@ void comparison_finish(struct comparison *c, const struct trace *predicted,
     trace_stats_init(&p, predicted);
     trace_stats_init(&m, measured);
     compare_peaks(c, predicted, &p, measured, &m);
-    if (!c->is_foreign)
+    if (!c->is_profiler_trace)
         compare_exposed(c, &p, &m);
     trace_stats_release(&p);
     trace_stats_release(&m);
@@ -237,14 +237,14 @@ size_t compare_list_groups(const struct comparison *c, enum compare_by by,
     return count;
 }
 
-struct pair_of_op {
+struct compare_pair_of_op {
     uint32_t op, rank;
     const struct compare_pair *pair;
 };
 
 static int compare_pairs_of_ops(const void *left, const void *right)
 {
-    const struct pair_of_op *a = left, *b = right;
+    const struct compare_pair_of_op *a = left, *b = right;
     if (a->op != b->op)
         return a->op < b->op ? -1 : 1;
     return a->rank < b->rank ? -1 : a->rank > b->rank;
@@ -255,22 +255,24 @@ static int compare_ops_by_error(const void *left, const void *right)
     const struct compare_op *a = left, *b = right;
     if (a->absolute_error_s != b->absolute_error_s)
         return a->absolute_error_s > b->absolute_error_s ? -1 : 1;
-    return a->first_pair->op < b->first_pair->op ? -1 : a->first_pair->op > b->first_pair->op;
+    return a->pair_of_lowest_rank->op < b->pair_of_lowest_rank->op
+               ? -1
+               : a->pair_of_lowest_rank->op > b->pair_of_lowest_rank->op;
 }
 
 size_t compare_list_ops(const struct comparison *c, struct compare_op **out)
 {
-    struct pair_of_op *order = heap_alloc(c->pair_count + 1, sizeof *order);
+    struct compare_pair_of_op *order = heap_alloc(c->pair_count + 1, sizeof *order);
     struct compare_op *op = heap_alloc(c->pair_count + 1, sizeof *op);
     size_t count = 0;
     double total_s = 0;
     for (size_t i = 0; i < c->pair_count; i++)
-        order[i] = (struct pair_of_op){c->pairs[i].op, c->pairs[i].rank, &c->pairs[i]};
+        order[i] = (struct compare_pair_of_op){c->pairs[i].op, c->pairs[i].rank, &c->pairs[i]};
     if (c->pair_count > 0)
         qsort(order, c->pair_count, sizeof *order, compare_pairs_of_ops);
     for (size_t i = 0; i < c->pair_count; i++) {
-        if (count == 0 || op[count - 1].first_pair->op != order[i].op)
-            op[count++] = (struct compare_op){.first_pair = order[i].pair};
+        if (count == 0 || op[count - 1].pair_of_lowest_rank->op != order[i].op)
+            op[count++] = (struct compare_op){.pair_of_lowest_rank = order[i].pair};
         struct compare_op *last = &op[count - 1];
         double off_s = fabs(order[i].pair->predicted_s - order[i].pair->measured_s);
         last->rank_count++;

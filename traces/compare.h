@@ -69,7 +69,7 @@ struct comparison {
     /* the share of the time that pairs cover, on the side where it is smaller */
     double matched_time_share;
 
-    bool is_foreign;
+    bool is_profiler_trace;
     struct compare_period predicted_period, measured_period; /* set only for foreign traces */
 
     struct compare_memory *peak_memory;
@@ -77,7 +77,7 @@ struct comparison {
     /* planned bytes of rank 0, from the headers: "arena_bytes.hbm" */
     struct compare_memory *planned_memory;
     size_t planned_memory_count, planned_memory_capacity;
-    struct compare_exposed exposed_by_role[ROLE_COUNT]; /* our own traces only */
+    struct compare_exposed exposed_time_by_stream_role[ROLE_COUNT]; /* our own traces only */
 };
 
 void comparison_release(struct comparison *comparison);
@@ -119,7 +119,7 @@ size_t compare_list_groups(const struct comparison *comparison, enum compare_by 
                            struct compare_group **groups);
 
 struct compare_op {
-    const struct compare_pair *first_pair; /* the pair of the lowest rank */
+    const struct compare_pair *pair_of_lowest_rank; /* the pair of the lowest rank */
     size_t rank_count;
     double predicted_s, measured_s, absolute_error_s; /* sums over ranks */
     double error_share; /* this op's share of absolute_error_s over all ops */

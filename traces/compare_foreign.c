@@ -20,7 +20,7 @@ struct step_match {
 
 struct foreign_comparison {
     struct comparison *comparison;
-    struct foreign_sides sides;
+    struct foreign_predicted_and_recorded sides;
     struct step_match *matches;
     size_t match_count, capacity;
 };
@@ -36,8 +36,9 @@ static void add_match(struct foreign_comparison *f, struct step_match match)
     f->matches[f->match_count++] = match;
 }
 
-static void match_block(struct foreign_comparison *f, uint32_t lane, const struct align_sequence *p,
-                        const struct align_sequence *m, const struct align_block *block)
+static void match_rows_of_block(struct foreign_comparison *f, uint32_t lane,
+                                const struct align_sequence *p, const struct align_sequence *m,
+                                const struct align_block *block)
 {
     const struct align_item *first = &p->items[block->a_begin];
     struct step_match match = {
@@ -65,12 +66,12 @@ struct rows_between_blocks {
     struct class_rows by_class[CLASS_COUNT][ALIGN_PHASE_COUNT];
 };
 
-static void add_to_gap(struct rows_between_blocks *gap, const struct align_gap_row *gap_row,
-                       int side)
+static void add_row_between_blocks(struct rows_between_blocks *gap,
+                                   const struct align_row_outside_items *gap_row, int side)
 {
     struct class_rows *bucket = &gap->by_class[gap_row->class][gap_row->phase];
     if (side == 0 && bucket->row_count[0] == 0)
-        bucket->first_row = gap_row->trace_row;
+        bucket->first_row = gap_row->row_of_trace;
     bucket->row_count[side]++;
     bucket->seconds[side] += gap_row->seconds;
 }
@@ -87,12 +88,12 @@ static void match_class_rows(struct foreign_comparison *f, uint32_t lane, int cl
 /* Matches the rows between two blocks by class and phase. If rows of a class then remain on both sides, in different
  * phases, they are one more match: for instance a loss whose backward one side calls forward. Rows of CLASS_OTHER,
  * whose class does not follow from their name, are not matched. */
-static void match_gap(struct foreign_comparison *f, uint32_t lane,
-                      const struct rows_between_blocks *gap)
+static void match_rows_between_blocks(struct foreign_comparison *f, uint32_t lane,
+                                      const struct rows_between_blocks *gap)
 {
     for (int class = 0; class < CLASS_COUNT; class ++) {
         struct class_rows rest = {0};
-        int rest_phase = ALIGN_UNKNOWN;
+        int rest_phase = ALIGN_PHASE_UNKNOWN;
         for (int phase = 0; phase < ALIGN_PHASE_COUNT && class != CLASS_OTHER; phase++) {
             const struct class_rows *bucket = &gap->by_class[class][phase];
             match_class_rows(f, lane, class, phase, bucket);
@@ -111,8 +112,8 @@ static void match_gap(struct foreign_comparison *f, uint32_t lane,
     }
 }
 
-static void match_lane(struct foreign_comparison *f, uint32_t lane, const struct align_sequence *p,
-                       const struct align_sequence *m)
+static void match_rows_of_lane(struct foreign_comparison *f, uint32_t lane,
+                               const struct align_sequence *p, const struct align_sequence *m)
 {
     struct align_block *block;
     size_t count = align_blocks(p, m, &block);
@@ -120,16 +121,16 @@ static void match_lane(struct foreign_comparison *f, uint32_t lane, const struct
     for (size_t k = 0; k <= count; k++) {
         struct rows_between_blocks gap = {0}; /* the rows before block k */
         for (; i < p->gap_row_count &&
-               (k == count || p->gap_rows[i].items_before <= block[k].a_begin);
+               (k == count || p->rows_outside_items[i].items_before_row <= block[k].a_begin);
              i++)
-            add_to_gap(&gap, &p->gap_rows[i], 0);
+            add_row_between_blocks(&gap, &p->rows_outside_items[i], 0);
         for (; j < m->gap_row_count &&
-               (k == count || m->gap_rows[j].items_before <= block[k].b_begin);
+               (k == count || m->rows_outside_items[j].items_before_row <= block[k].b_begin);
              j++)
-            add_to_gap(&gap, &m->gap_rows[j], 1);
-        match_gap(f, lane, &gap);
+            add_row_between_blocks(&gap, &m->rows_outside_items[j], 1);
+        match_rows_between_blocks(f, lane, &gap);
         if (k < count)
-            match_block(f, lane, p, m, &block[k]);
+            match_rows_of_block(f, lane, p, m, &block[k]);
     }
     free(block);
 }
@@ -209,8 +210,8 @@ static void add_pairs(struct foreign_comparison *f, uint32_t rank)
 
 /* ---- all steps ---- */
 
-static enum status align_steps(struct foreign_comparison *f, const struct foreign_step *p,
-                               const struct timed_row *row, size_t count, const char *name,
+static enum status align_steps(struct foreign_comparison *f, const struct foreign_step_rows *p,
+                               const struct row_with_times *row, size_t count, const char *name,
                                struct diag *diag)
 {
     struct comparison *c = f->comparison;
@@ -219,11 +220,11 @@ static enum status align_steps(struct foreign_comparison *f, const struct foreig
     for (size_t i = 0, end; i < count && status == STATUS_OK; i = end) {
         for (end = i; end < count && row[end].step == row[i].step;)
             end++;
-        struct foreign_step m;
+        struct foreign_step_rows m;
         foreign_step_init(&f->sides, true, row + i, end - i, &m);
         status = foreign_check_size(&m, name, diag);
         for (uint32_t lane = 0; lane < LANE_COUNT && status == STATUS_OK; lane++)
-            match_lane(f, lane, &p->lanes[lane], &m.lanes[lane]);
+            match_rows_of_lane(f, lane, &p->lanes[lane], &m.lanes[lane]);
         c->measured_period = m.lanes[LANE_COMPUTE].forward_period;
         c->measured.rows += m.classified_rows;
         c->measured.busy_s += m.busy_s;
@@ -246,12 +247,13 @@ enum status compare_foreign(struct comparison *c, const struct trace *predicted,
     if (status != STATUS_OK)
         return status;
     size_t p_count, m_count;
-    struct timed_row *p_row =
+    struct row_with_times *p_row =
         foreign_order_rows(predicted, f.sides.predicted_rank, false, &p_count);
-    struct timed_row *m_row = foreign_order_rows(measured, f.sides.recorded_rank, true, &m_count);
-    struct foreign_step p;
+    struct row_with_times *m_row =
+        foreign_order_rows(measured, f.sides.recorded_rank, true, &m_count);
+    struct foreign_step_rows p;
     foreign_step_init(&f.sides, false, p_row, p_count, &p);
-    c->is_foreign = true;
+    c->is_profiler_trace = true;
     c->compared_ranks = 1;
     c->predicted.rows = p.classified_rows;
     c->predicted.busy_s = p.busy_s;

@@ -101,7 +101,7 @@ static double median_seconds(const struct trace *trace, const struct instance *i
     return compare_median(scratch, count);
 }
 
-static size_t run_length(const struct instance *instance, size_t begin, size_t end)
+static size_t length_of_equal_instances(const struct instance *instance, size_t begin, size_t end)
 {
     size_t i = begin + 1;
     while (i < end && same_op(&instance[begin], &instance[i]))
@@ -109,7 +109,7 @@ static size_t run_length(const struct instance *instance, size_t begin, size_t e
     return i - begin;
 }
 
-struct rank_join {
+struct rank_instance_pairing {
     struct comparison *comparison;
     const struct trace *predicted, *measured;
     /* the instances of one rank on both sides */
@@ -120,14 +120,15 @@ struct rank_join {
 };
 
 /* True if two instances with the same (rank, op) have the same kind. If not, the traces are of different schedules. */
-static bool same_kind(const struct rank_join *join, const struct instance *p,
+static bool same_kind(const struct rank_instance_pairing *join, const struct instance *p,
                       const struct instance *m)
 {
     return strcmp(join->predicted->labels[join->predicted->ops.kind[p->row]],
                   join->measured->labels[join->measured->ops.kind[m->row]]) == 0;
 }
 
-static void add_pair(struct rank_join *join, size_t i, size_t p_run, size_t j, size_t m_run)
+static void add_pair(struct rank_instance_pairing *join, size_t i, size_t p_run, size_t j,
+                     size_t m_run)
 {
     const struct trace_ops *ops = &join->predicted->ops;
     const char *const *label = join->predicted->labels;
@@ -155,17 +156,19 @@ static void count_unmatched(struct compare_side *side, const struct trace *trace
         side->unmatched_s += row_seconds(trace, instance[i].row);
 }
 
-static void join_rank(struct rank_join *join)
+static void pair_instances_of_rank(struct rank_instance_pairing *join)
 {
     struct comparison *c = join->comparison;
     size_t i = 0, j = 0;
     while (i < join->predicted_count || j < join->measured_count) {
-        size_t p_run = i < join->predicted_count
-                           ? run_length(join->predicted_instances, i, join->predicted_count)
-                           : 0;
-        size_t m_run = j < join->measured_count
-                           ? run_length(join->measured_instances, j, join->measured_count)
-                           : 0;
+        size_t p_run =
+            i < join->predicted_count
+                ? length_of_equal_instances(join->predicted_instances, i, join->predicted_count)
+                : 0;
+        size_t m_run =
+            j < join->measured_count
+                ? length_of_equal_instances(join->measured_instances, j, join->measured_count)
+                : 0;
         bool p_first = m_run == 0 || (p_run > 0 && join->predicted_instances[i].op <
                                                        join->measured_instances[j].op);
         bool m_first = p_run == 0 || (m_run > 0 && join->measured_instances[j].op <
@@ -202,7 +205,8 @@ static size_t rank_end(const struct instance *instance, size_t begin, size_t cou
     return end;
 }
 
-static void join_ranks(struct rank_join *join, const struct instance *p, const struct instance *m)
+static void join_ranks(struct rank_instance_pairing *join, const struct instance *p,
+                       const struct instance *m)
 {
     size_t p_count = join->predicted->ops.count, m_count = join->measured->ops.count;
     bool represents_all = rank_end(p, 0, p_count) == p_count;
@@ -218,7 +222,7 @@ static void join_ranks(struct rank_join *join, const struct instance *p, const s
             join->predicted_count = i_end - i;
             join->measured_instances = m + j;
             join->measured_count = j_end - j;
-            join_rank(join);
+            pair_instances_of_rank(join);
         } else {
             join->comparison->unpredicted_ranks++;
         }
@@ -261,7 +265,8 @@ enum status compare_own(struct comparison *c, const struct trace *predicted,
         free(m);
         return status;
     }
-    struct rank_join join = {.comparison = c, .predicted = predicted, .measured = measured};
+    struct rank_instance_pairing join = {
+        .comparison = c, .predicted = predicted, .measured = measured};
     size_t rows = predicted->ops.count + measured->ops.count;
     join.scratch = heap_alloc(rows, sizeof *join.scratch);
     join_ranks(&join, p, m);

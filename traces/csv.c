@@ -49,7 +49,7 @@ static size_t count_memory_rows(const struct trace *trace)
     return trace->memory.count;
 }
 
-static void op_arrays(const struct trace *trace, void *column[])
+static void list_op_column_arrays(const struct trace *trace, void *column[])
 {
     size_t i = 0;
 #define ARRAY(name, type) column[i++] = trace->ops.name;
@@ -57,7 +57,7 @@ static void op_arrays(const struct trace *trace, void *column[])
 #undef ARRAY
 }
 
-static void memory_arrays(const struct trace *trace, void *column[])
+static void list_memory_column_arrays(const struct trace *trace, void *column[])
 {
     size_t i = 0;
 #define ARRAY(name, type) column[i++] = trace->memory.name;
@@ -74,7 +74,7 @@ static const struct csv_columns op_table = {
     .end_column = OP_end_s,
     .add = trace_add_op,
     .count_rows = count_op_rows,
-    .arrays = op_arrays,
+    .arrays = list_op_column_arrays,
 };
 static const struct csv_columns memory_table = {
     .names = memory_names,
@@ -82,7 +82,7 @@ static const struct csv_columns memory_table = {
     .column_count = ARRAY_LEN(memory_names),
     .add = trace_add_memory,
     .count_rows = count_memory_rows,
-    .arrays = memory_arrays,
+    .arrays = list_memory_column_arrays,
 };
 
 /* ---- printing ---- */
@@ -154,7 +154,7 @@ static void print_table(const struct trace *trace, const struct csv_columns *tab
     }
     size_t rows = table->count_rows(trace);
     for (size_t row = 0; row < rows; row++) {
-        text_flush_if_long(out);
+        text_flush_to_file_if_long(out);
         for (size_t c = 0; c < table->column_count; c++) {
             switch (table->types[c]) {
             case COLUMN_U32:

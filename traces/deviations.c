@@ -20,7 +20,7 @@ static const char *const names[COLUMN_COUNT] = {"figure", "feature", "deviation"
 static const struct record_columns columns = {names, COLUMN_COUNT, .by_name = false};
 
 /* Returns the index of a word in a table of names, or `count` if it is not there. */
-static size_t index_of(const char *word, const char *const *table, size_t count)
+static size_t index_of_word_in_table(const char *word, const char *const *table, size_t count)
 {
     size_t i = 0;
     while (i < count && strcmp(table[i], word) != 0)
@@ -31,8 +31,9 @@ static size_t index_of(const char *word, const char *const *table, size_t count)
 static enum status read_row(void *context, const struct record *record, struct diag *diag)
 {
     struct deviations *deviations = context;
-    size_t figure = index_of(record->fields[FIGURE], figure_names, RESIDUAL_COUNT);
-    size_t feature = index_of(record->fields[NAME], interval_feature_names, FEATURE_COUNT);
+    size_t figure = index_of_word_in_table(record->fields[FIGURE], figure_names, RESIDUAL_COUNT);
+    size_t feature =
+        index_of_word_in_table(record->fields[NAME], interval_feature_names, FEATURE_COUNT);
     double value;
     if (figure == RESIDUAL_COUNT)
         return records_report_expected(record, &columns, FIGURE, "time or memory", diag);

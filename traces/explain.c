@@ -26,7 +26,7 @@ void explanation_release(struct explanation *e)
 
 /* ---- rows ---- */
 
-static enum explain_part part_of_class(enum kernel_class class)
+static enum explain_part explain_part_of_kernel_class(enum kernel_class class)
 {
     switch (class) {
     case CLASS_MATMUL:
@@ -49,14 +49,15 @@ static enum explain_part part_of_class(enum kernel_class class)
 
 /* Adds the rows of a trace of this program. Work on host streams counts as copies. stray: [rows] true if the prediction
  * does not have the row; NULL: the trace is the prediction. */
-static void add_own_rows(struct explain_rows *rows, const struct trace *trace, const bool *stray)
+static void add_longhaul_rows(struct explain_rows *rows, const struct trace *trace,
+                              const bool *stray)
 {
     const struct trace_ops *ops = &trace->ops;
     for (size_t i = 0; i < ops->count; i++) {
         enum kernel_class class = kernel_class_of_kind(trace->labels[ops->kind[i]]);
         if (class == CLASS_NONE)
             continue;
-        enum explain_part part = part_of_class(class);
+        enum explain_part part = explain_part_of_kernel_class(class);
         if (stray != NULL && stray[i] && part < EXPLAIN_KERNEL_PARTS)
             part = EXPLAIN_STRAY;
         if (stream_role_of(trace->labels[ops->stream[i]]) == ROLE_HOST)
@@ -69,7 +70,7 @@ static void add_own_rows(struct explain_rows *rows, const struct trace *trace, c
     }
 }
 
-static enum kernel_class class_by_name(const char *name)
+static enum kernel_class kernel_class_by_name(const char *name)
 {
     for (int class = 0; class < CLASS_COUNT; class ++)
         if (strcmp(name, kernel_class_name((enum kernel_class) class)) == 0)
@@ -77,7 +78,7 @@ static enum kernel_class class_by_name(const char *name)
     return CLASS_OTHER;
 }
 
-struct started_row {
+struct trace_row_with_start {
     int32_t step;
     double start_s;
     uint32_t row;
@@ -85,7 +86,7 @@ struct started_row {
 
 static int compare_started_rows(const void *left, const void *right)
 {
-    const struct started_row *a = left, *b = right;
+    const struct trace_row_with_start *a = left, *b = right;
     if (a->step != b->step)
         return a->step < b->step ? -1 : 1;
     if (a->start_s != b->start_s)
@@ -99,15 +100,15 @@ static void add_foreign_rows(struct explain_rows *rows, const struct trace *trac
                              const bool *stray)
 {
     const struct trace_ops *ops = &trace->ops;
-    struct started_row *order = heap_alloc(ops->count + 1, sizeof *order);
+    struct trace_row_with_start *order = heap_alloc(ops->count + 1, sizeof *order);
     uint32_t messages = 0;
     for (size_t i = 0; i < ops->count; i++)
-        order[i] = (struct started_row){ops->step[i], ops->start_s[i], (uint32_t)i};
+        order[i] = (struct trace_row_with_start){ops->step[i], ops->start_s[i], (uint32_t)i};
     qsort(order, ops->count, sizeof *order, compare_started_rows);
     for (size_t k = 0; k < ops->count; k++) {
         uint32_t i = order[k].row;
-        enum kernel_class class = class_by_name(trace->labels[ops->region[i]]);
-        enum explain_part part = part_of_class(class);
+        enum kernel_class class = kernel_class_by_name(trace->labels[ops->region[i]]);
+        enum explain_part part = explain_part_of_kernel_class(class);
         if (class == CLASS_NONE)
             continue;
         if (stray[i] && part < EXPLAIN_KERNEL_PARTS)
@@ -166,7 +167,7 @@ static size_t add_parts_of_steps(struct explanation *e, const struct explain_row
         double part_s[EXPLAIN_PART_COUNT] = {0};
         if (foreign)
             find_step_span(row, end - i, span_s);
-        explain_split_time(row, end - i, span_s[0], span_s[1], part_s);
+        explain_tile_split_time_by_part(row, end - i, span_s[0], span_s[1], part_s);
         steps += i == 0 || rows->rows[i - 1].step != row->step;
         for (size_t r = 0; r < e->rank_count; r++)
             if (represents_all || e->times_of_ranks[r].rank == row->rank)
@@ -189,7 +190,7 @@ static void list_ranks(struct explanation *e, const struct explain_rows *rows)
 
 /* ---- causes ---- */
 
-static double excess_s(const struct explain_rank *rank, int part)
+static double excess_over_predicted_part_s(const struct explain_rank *rank, int part)
 {
     return rank->measured_s[part] - rank->predicted_s[part];
 }
@@ -202,15 +203,15 @@ static double median_excess_of_others_s(const struct explanation *e, int part)
     size_t count = 0;
     for (size_t i = 0; i < e->rank_count; i++)
         if (e->rank_count == 1 || i != e->slowest_rank)
-            value[count++] = excess_s(&e->times_of_ranks[i], part);
+            value[count++] = excess_over_predicted_part_s(&e->times_of_ranks[i], part);
     qsort(value, count, sizeof *value, ascending_double);
     double middle = (value[(count - 1) / 2] + value[count / 2]) / 2;
     free(value);
     return middle;
 }
 
-static void add_cause(struct explanation *e, double seconds, int64_t rank, const char *name,
-                      const char *text)
+static void add_explain_cause(struct explanation *e, double seconds, int64_t rank, const char *name,
+                              const char *text)
 {
     if (seconds == 0)
         return;
@@ -229,7 +230,8 @@ static double median_extra_wait_s(const struct explanation *e)
     return e->rank_count > 1 ? median_excess_of_others_s(e, EXPLAIN_WAITS) : 0;
 }
 
-static void add_own_kernels(struct explanation *e, const double *own, const double *common)
+static void add_causes_of_longhaul_kernels(struct explanation *e, const double *own,
+                                           const double *common)
 {
     const struct explain_rank *slowest = &e->times_of_ranks[e->slowest_rank];
     double seconds = 0, base_s = 0;
@@ -245,7 +247,7 @@ static void add_own_kernels(struct explanation *e, const double *own, const doub
                            slowest->rank, percent(seconds, base_s), 1e3 * median_extra_wait_s(e))
             : arena_printf(&e->arena, "rank %u: its kernels take %.1f %% less than those of others",
                            slowest->rank, -percent(seconds, base_s));
-    add_cause(e, seconds, slowest->rank, seconds > 0 ? "late rank" : "early rank", text);
+    add_explain_cause(e, seconds, slowest->rank, seconds > 0 ? "late rank" : "early rank", text);
 }
 
 /* True if kernels are slower for one common reason, the clock, as the comment on ALIKE says; at least two parts must
@@ -279,7 +281,7 @@ static void add_common_kernels(struct explanation *e, const double *common)
             seconds += common[part];
             base_s += slowest->predicted_s[part];
         }
-        add_cause(
+        add_explain_cause(
             e, seconds, -1, "clock",
             arena_printf(&e->arena,
                          "kernels of all sorts take %.1f %% longer than predicted, as under a "
@@ -288,10 +290,10 @@ static void add_common_kernels(struct explanation *e, const double *common)
         return;
     }
     for (int part = 0; part < EXPLAIN_STRAY; part++)
-        add_cause(e, common[part], -1, explain_part_name((enum explain_part)part),
-                  arena_printf(&e->arena, "takes %.1f %% %s than predicted",
-                               percent(fabs(common[part]), slowest->predicted_s[part]),
-                               common[part] > 0 ? "longer" : "less"));
+        add_explain_cause(e, common[part], -1, explain_part_name((enum explain_part)part),
+                          arena_printf(&e->arena, "takes %.1f %% %s than predicted",
+                                       percent(fabs(common[part]), slowest->predicted_s[part]),
+                                       common[part] > 0 ? "longer" : "less"));
 }
 
 /* Adds a cause for a part in which no kernel of the schedule runs. seconds: the difference that it explains. rank: the
@@ -323,7 +325,7 @@ static void add_cause_without_kernel(struct explanation *e, int part, double sec
     text_printf(&text, "%s, measured %.3f ms, predicted %.3f ms", texts[part],
                 1e3 * slowest->measured_s[part], 1e3 * slowest->predicted_s[part]);
     const char *name = seconds < 0 && less[part] != NULL ? less[part] : names[part];
-    add_cause(e, seconds, rank, name, arena_text(&e->arena, text.data, text.size));
+    add_explain_cause(e, seconds, rank, name, arena_text(&e->arena, text.data, text.size));
     text_release(&text);
 }
 
@@ -345,20 +347,20 @@ static void find_causes(struct explanation *e)
             e->slowest_rank = i;
     const struct explain_rank *slowest = &e->times_of_ranks[e->slowest_rank];
     for (int part = 0; part < EXPLAIN_PART_COUNT; part++) {
-        common[part] =
-            part == EXPLAIN_WAITS ? excess_s(slowest, part) : median_excess_of_others_s(e, part);
-        own[part] = excess_s(slowest, part) - common[part];
+        common[part] = part == EXPLAIN_WAITS ? excess_over_predicted_part_s(slowest, part)
+                                             : median_excess_of_others_s(e, part);
+        own[part] = excess_over_predicted_part_s(slowest, part) - common[part];
         /* For a part in which no kernel of the schedule runs: if the rank's own excess and the common one have
          * different signs, they would be shown as two causes that cancel, so the whole excess counts as common. The
-         * other parts are summed before they become a cause (add_own_kernels()). */
+         * other parts are summed before they become a cause (add_causes_of_longhaul_kernels()). */
         if (part >= EXPLAIN_STRAY && own[part] * common[part] < 0) {
-            common[part] = excess_s(slowest, part);
+            common[part] = excess_over_predicted_part_s(slowest, part);
             own[part] = 0;
         }
         e->predicted_s += slowest->predicted_s[part];
         e->measured_s += slowest->measured_s[part];
     }
-    add_own_kernels(e, own, common);
+    add_causes_of_longhaul_kernels(e, own, common);
     add_common_kernels(e, common);
     for (int part = EXPLAIN_STRAY; part < EXPLAIN_PART_COUNT; part++) {
         add_cause_without_kernel(e, part, own[part], slowest->rank);
@@ -371,7 +373,8 @@ static void find_causes(struct explanation *e)
 
 /* Returns an array with true for each measured row whose op the prediction lacks, or has with another kind. The caller
  * frees it. */
-static bool *mark_own_strays(const struct trace *predicted, const struct trace *measured)
+static bool *mark_unmatched_longhaul_rows(const struct trace *predicted,
+                                          const struct trace *measured)
 {
     bool *stray = heap_zalloc(measured->ops.count + 1, sizeof *stray);
     uint32_t most = 0;
@@ -402,8 +405,8 @@ static enum status add_measured_rows(struct explain_rows *rows, const struct tra
         if (status == STATUS_OK)
             add_foreign_rows(rows, measured, matches.is_stray);
     } else {
-        bool *stray = mark_own_strays(predicted, measured);
-        add_own_rows(rows, measured, stray);
+        bool *stray = mark_unmatched_longhaul_rows(predicted, measured);
+        add_longhaul_rows(rows, measured, stray);
         free(stray);
     }
     row_matches_release(&matches);
@@ -464,7 +467,7 @@ enum status explain_measured_traces(struct explanation *e, const struct trace *p
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         status = add_measured_rows(&m, predicted, measured[i], names[i], foreign, diag);
     if (status == STATUS_OK) {
-        add_own_rows(&p, predicted, NULL);
+        add_longhaul_rows(&p, predicted, NULL);
         explain_order_rows(&p, false);
         explain_order_rows(&m, foreign && count > 1);
         list_ranks(e, &m);

@@ -173,8 +173,8 @@ static void add_interval(const int64_t *active, double seconds, double part_s[EX
     part_s[EXPLAIN_IDLE] += seconds;
 }
 
-void explain_split_time(const struct explain_row *row, size_t count, double begin_s, double end_s,
-                        double part_s[EXPLAIN_PART_COUNT])
+void explain_tile_split_time_by_part(const struct explain_row *row, size_t count, double begin_s,
+                                     double end_s, double part_s[EXPLAIN_PART_COUNT])
 {
     struct edge *edge = heap_alloc(4 * count + 1, sizeof *edge);
     int64_t active[EXPLAIN_PART_COUNT] = {0};

@@ -34,7 +34,7 @@ void explain_rows_release(struct explain_rows *rows);
 
 /* Splits the time from begin_s to end_s into parts, and adds the seconds of each to part_s[]. row[0..count): all rows
  * of one rank in one step. */
-void explain_split_time(const struct explain_row *row, size_t count, double begin_s, double end_s,
-                        double part_s[EXPLAIN_PART_COUNT]);
+void explain_tile_split_time_by_part(const struct explain_row *row, size_t count, double begin_s,
+                                     double end_s, double part_s[EXPLAIN_PART_COUNT]);
 
 #endif

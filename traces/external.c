@@ -40,7 +40,7 @@ static const bool needed[ARRAY_LEN(column_names)] = {
 };
 static const struct record_columns columns = {column_names, ARRAY_LEN(column_names),
                                               RESULT_COLUMN_COUNT, .by_name = true,
-                                              .is_needed = needed};
+                                              .is_needed_by_column = needed};
 
 /* The metrics of the column `second_metric`. The column `metric` has others: those of traces/measurements.h. */
 static const struct {
@@ -159,8 +159,8 @@ static enum status read_word_index(const struct record *record, enum external_co
     return status;
 }
 
-static enum status read_second_figure(const struct record *record, struct external_run *row,
-                                      struct diag *diag)
+static enum status read_second_published_value(const struct record *record,
+                                               struct external_run *row, struct diag *diag)
 {
     const char *names[EXTERNAL_METRIC_COUNT];
     size_t index = 0;
@@ -182,8 +182,8 @@ static enum status read_second_figure(const struct record *record, struct extern
 }
 
 /* Reads the metric, the value and the unit of a row. */
-static enum status read_figure(const struct record *record, struct external_run *row,
-                               struct diag *diag)
+static enum status read_published_value(const struct record *record, struct external_run *row,
+                                        struct diag *diag)
 {
     const char *field = record->fields[EXTERNAL_VALUE];
     const size_t size = record->field_sizes[EXTERNAL_VALUE];
@@ -292,11 +292,11 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (status == STATUS_OK)
         status = read_counts(record, &row, row.step_s > 0, diag);
     if (status == STATUS_OK)
-        status = read_figure(record, &row, diag);
+        status = read_published_value(record, &row, diag);
     if (status == STATUS_OK && row.step_s > 0)
         status = check_step(record, &row, diag);
     if (status == STATUS_OK)
-        status = read_second_figure(record, &row, diag);
+        status = read_second_published_value(record, &row, diag);
     row.is_least = strcmp(counts, least) == 0;
     row.is_counted = counts[0] == '\0' || strcmp(counts, yes) == 0 || row.is_least;
     if (status == STATUS_OK)

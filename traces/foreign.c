@@ -7,7 +7,7 @@
 
 static int compare_timed_rows(const void *left, const void *right)
 {
-    const struct timed_row *a = left, *b = right;
+    const struct row_with_times *a = left, *b = right;
     if (a->step != b->step)
         return a->step < b->step ? -1 : 1;
     if (a->start_s != b->start_s)
@@ -15,29 +15,30 @@ static int compare_timed_rows(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-struct timed_row *foreign_order_rows(const struct trace *trace, uint32_t rank, bool by_step,
-                                     size_t *count)
+struct row_with_times *foreign_order_rows(const struct trace *trace, uint32_t rank, bool by_step,
+                                          size_t *count)
 {
     const struct trace_ops *ops = &trace->ops;
-    struct timed_row *row = heap_alloc(ops->count + 1, sizeof *row);
+    struct row_with_times *row = heap_alloc(ops->count + 1, sizeof *row);
     *count = 0;
     for (size_t i = 0; i < ops->count; i++)
         if (ops->rank[i] == rank)
             row[(*count)++] =
-                (struct timed_row){by_step ? ops->step[i] : 0, (uint32_t)i, ops->start_s[i]};
+                (struct row_with_times){by_step ? ops->step[i] : 0, (uint32_t)i, ops->start_s[i]};
     if (*count > 0)
         qsort(row, *count, sizeof *row, compare_timed_rows);
     return row;
 }
 
-static enum align_lane lane_of_class(enum kernel_class class)
+static enum align_lane align_lane_of_kernel_class(enum kernel_class class)
 {
     return class == CLASS_COMMUNICATION ? LANE_COMMUNICATION
            : class == CLASS_COPY        ? LANE_COPY
                                         : LANE_COMPUTE;
 }
 
-enum kernel_class foreign_class(const struct foreign_sides *f, bool is_measured, uint32_t row)
+enum kernel_class foreign_class_of_row(const struct foreign_predicted_and_recorded *f,
+                                       bool is_measured, uint32_t row)
 {
     /* A recorded row has its class as its region (traces/kineto.h); the class of a predicted one follows from its
      * kind. */
@@ -46,13 +47,14 @@ enum kernel_class foreign_class(const struct foreign_sides *f, bool is_measured,
     return class == CLASS_NORM && f->norms_are_elementwise ? CLASS_ELEMENTWISE : class;
 }
 
-void foreign_step_init(const struct foreign_sides *f, bool is_measured, const struct timed_row *row,
-                       size_t count, struct foreign_step *step)
+void foreign_step_init(const struct foreign_predicted_and_recorded *f, bool is_measured,
+                       const struct row_with_times *row, size_t count,
+                       struct foreign_step_rows *step)
 {
     const struct trace *trace = is_measured ? f->measured : f->predicted;
-    *step = (struct foreign_step){.start_s = INFINITY, .end_s = -INFINITY};
+    *step = (struct foreign_step_rows){.start_s = INFINITY, .end_s = -INFINITY};
     for (size_t i = 0; i < count; i++) {
-        enum kernel_class class = foreign_class(f, is_measured, row[i].row);
+        enum kernel_class class = foreign_class_of_row(f, is_measured, row[i].row);
         double end_s = trace->ops.end_s[row[i].row];
         step->start_s = fmin(step->start_s, row[i].start_s);
         step->end_s = fmax(step->end_s, end_s);
@@ -60,13 +62,13 @@ void foreign_step_init(const struct foreign_sides *f, bool is_measured, const st
             continue;
         step->classified_rows++;
         step->busy_s += end_s - row[i].start_s;
-        align_add_row(&step->lanes[lane_of_class(class)], trace, row[i].row, class);
+        align_add_row(&step->lanes[align_lane_of_kernel_class(class)], trace, row[i].row, class);
     }
     for (int lane = 0; lane < LANE_COUNT; lane++)
         align_find_periods(&step->lanes[lane]);
 }
 
-void foreign_step_release(struct foreign_step *step)
+void foreign_step_release(struct foreign_step_rows *step)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
         align_release(&step->lanes[lane]);
@@ -81,7 +83,7 @@ static bool has_class(const struct trace *trace, const uint16_t *label,
     return false;
 }
 
-static void classify_rows(struct foreign_sides *f)
+static void classify_rows(struct foreign_predicted_and_recorded *f)
 {
     f->predicted_class = heap_alloc(f->predicted->label_count + 1, sizeof *f->predicted_class);
     f->measured_class = heap_alloc(f->measured->label_count + 1, sizeof *f->measured_class);
@@ -99,7 +101,8 @@ static void classify_rows(struct foreign_sides *f)
         !has_class(f->measured, f->measured->ops.region, f->measured_class, CLASS_NORM);
 }
 
-enum status foreign_check_size(const struct foreign_step *step, const char *name, struct diag *diag)
+enum status foreign_check_size(const struct foreign_step_rows *step, const char *name,
+                               struct diag *diag)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (step->lanes[lane].item_count > ALIGN_ITEMS_MAX)
@@ -131,10 +134,11 @@ static enum status choose_rank(const struct trace *predicted, uint32_t rank, con
         rank);
 }
 
-enum status foreign_sides_init(struct foreign_sides *f, const struct trace *predicted,
-                               const struct trace *measured, const char *name, struct diag *diag)
+enum status foreign_sides_init(struct foreign_predicted_and_recorded *f,
+                               const struct trace *predicted, const struct trace *measured,
+                               const char *name, struct diag *diag)
 {
-    *f = (struct foreign_sides){.predicted = predicted, .measured = measured};
+    *f = (struct foreign_predicted_and_recorded){.predicted = predicted, .measured = measured};
     if (predicted->ops.count == 0 || measured->ops.count == 0)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "nothing to compare: the %s trace has no rows",
@@ -146,9 +150,9 @@ enum status foreign_sides_init(struct foreign_sides *f, const struct trace *pred
     return status;
 }
 
-void foreign_sides_release(struct foreign_sides *f)
+void foreign_sides_release(struct foreign_predicted_and_recorded *f)
 {
     free(f->predicted_class);
     free(f->measured_class);
-    *f = (struct foreign_sides){0};
+    *f = (struct foreign_predicted_and_recorded){0};
 }

@@ -229,11 +229,11 @@ enum kernel_class kernel_class_of_kernel(const char *name)
     return class_of_name(patterns, ARRAY_LEN(patterns), name);
 }
 
-enum flops_form operator_flops_form(const char *name)
+enum flops_formula_form operator_flops_form(const char *name)
 {
     static const struct {
         const char *name;
-        enum flops_form form;
+        enum flops_formula_form form;
     } rows[] = {
         {"aten::mm", FLOPS_PRODUCT},
         {"aten::bmm", FLOPS_PRODUCT},

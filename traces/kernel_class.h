@@ -35,11 +35,11 @@ bool kernel_class_is_before_message(const char *name);
 enum kernel_class kernel_class_of_kernel(const char *name);
 
 /* The rule by which an operator's flops follow from the shapes of its inputs. */
-enum flops_form {
+enum flops_formula_form {
     FLOPS_UNKNOWN,
     FLOPS_PRODUCT,      /* (..., m, k) x (..., k, n): inputs 0 and 1 */
     FLOPS_ADDED_PRODUCT /* a product of inputs 1 and 2, to which input 0 is added */
 };
-enum flops_form operator_flops_form(const char *name);
+enum flops_formula_form operator_flops_form(const char *name);
 
 #endif

@@ -41,7 +41,7 @@ static bool is_inductor_kernel(const char *name)
 /* Converts the profiler's name of an operator to the form in recorded steps: "aten::mm" to "mm", "fsdp::copy" to
  * "fsdp.copy", "triton_poi_fused_add_mul_3" to "triton_poi_fused_add_mul" (the 3 only numbers the kernels of a
  * graph). */
-static const char *recorded_form(struct arena *arena, const char *name)
+static const char *name_as_recorded(struct arena *arena, const char *name)
 {
     static const char aten[] = "aten::";
     const char *colons = strstr(name, "::");
@@ -79,7 +79,7 @@ struct kernel_owners {
 static void fill_recorded_names(struct kernel_owners *k, const char *const *wanted, size_t count)
 {
     for (size_t i = 0; i < k->events->name_count; i++) {
-        k->recorded_names[i] = recorded_form(&k->times->arena, k->events->name[i]);
+        k->recorded_names[i] = name_as_recorded(&k->times->arena, k->events->name[i]);
         for (size_t w = 0; w < count && !k->wanted[i]; w++)
             k->wanted[i] = kernel_times_is_operator(wanted[w], k->recorded_names[i]);
     }
@@ -140,7 +140,7 @@ static bool has_known_operator(const struct kernel_owners *k, uint32_t launcher)
 }
 
 /* Adds the time of each kernel, messages left out, to k->seconds of its owner; if the owner is
- * unknown, to times->unassigned_s or, for a kernel that Inductor wrote, to its own element. Kernels
+ * unknown, to times->seconds_of_unassigned_kernels or, for a kernel that Inductor wrote, to its own element. Kernels
  * launched outside of the profiler's steps do not count. Fails if no kernel that counts takes
  * time. */
 static enum status add_kernels(struct kernel_owners *k, const struct kineto_steps *steps,
@@ -167,7 +167,7 @@ static enum status add_kernels(struct kernel_owners *k, const struct kineto_step
         const bool itself =
             is_inductor_kernel(events->name[event->name]) && !has_known_operator(k, launcher);
         double *to = itself             ? &k->seconds[i]
-                     : launcher == NONE ? &k->times->unassigned_s
+                     : launcher == NONE ? &k->times->seconds_of_unassigned_kernels
                                         : &k->seconds[k->owner[launcher]];
         within++;
         sum_s += seconds;
@@ -187,7 +187,7 @@ static enum status add_kernels(struct kernel_owners *k, const struct kineto_step
 /* One call of an operator that launched kernels, or a kernel that stands for itself. */
 struct operator_call {
     struct kernel_key key;
-    bool lacks_shapes;
+    bool has_missing_shapes;
     double seconds;
 };
 
@@ -224,7 +224,7 @@ static void add_rows(struct kernel_owners *k)
         call[calls++] = (struct operator_call){
             .key = {k->recorded_names[event->name],
                     arena_text(&times->arena, inputs, strlen(inputs)), event->dtype},
-            .lacks_shapes = event->lacks_shapes || event->type == KINETO_KERNEL,
+            .has_missing_shapes = event->has_missing_shapes || event->type == KINETO_KERNEL,
             .seconds = k->seconds[i],
         };
     }
@@ -237,7 +237,7 @@ static void add_rows(struct kernel_owners *k)
         for (count = 0; i + count < calls && same_key(&call[i], &call[i + count]); count++) {
             seconds[count] = call[i + count].seconds;
             row->total_s += seconds[count];
-            row->lacks_shapes |= call[i + count].lacks_shapes;
+            row->has_missing_shapes |= call[i + count].has_missing_shapes;
         }
         row->call_count = count;
         row->median_s = compare_median(seconds, count);
@@ -259,7 +259,7 @@ enum status kernel_times_read(struct kernel_times *times, const char *name, cons
                               size_t size, const char *const *wanted, size_t count,
                               struct diag *diag)
 {
-    struct kineto_events events = {.with_inputs = true};
+    struct kineto_events events = {.reads_operator_inputs = true};
     struct kineto_steps steps = {0};
     enum status status = kineto_events_read(&events, name, data, size, diag);
     times->device = events.device;
@@ -314,7 +314,7 @@ const struct kernel_time *kernel_times_find(const struct kernel_times *times,
             if (!known)
                 other = others++ == 0 ? row : NULL;
         }
-        if (row->lacks_shapes)
+        if (row->has_missing_shapes)
             unlisted = lists++ == 0 && (!known || row->key.dtype == recorded->dtype) ? row : NULL;
     }
     return other != NULL ? other : unlisted;

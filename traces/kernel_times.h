@@ -26,7 +26,8 @@ struct kernel_key {
 
 struct kernel_time {
     struct kernel_key key;
-    bool lacks_shapes; /* the profiler left out the shapes of a list of tensors, or all of them */
+    /* the profiler left out the shapes of a list of tensors, or all of them */
+    bool has_missing_shapes;
     size_t call_count; /* in all steps */
     double median_s;   /* seconds of one call: the median over all calls */
     double total_s;    /* of all calls */
@@ -39,7 +40,8 @@ struct kernel_times {
     size_t row_count;
     size_t step_count; /* the profiler's steps; at least 1 */
     struct kineto_device device;
-    double unassigned_s; /* seconds of kernels whose operator is unknown, in all steps */
+    /* seconds of kernels whose operator is unknown, in all steps */
+    double seconds_of_unassigned_kernels;
 };
 
 /* Reads data[0..size). wanted[0..count): the names of operators in recorded steps. The time of a kernel counts for the
@@ -57,7 +59,7 @@ bool kernel_times_is_operator(const char *recorded, const char *op);
 /* Returns the row for an operator of a recorded step, the first of these that exists; else NULL:
  *   - the row with its shapes and dtype;
  *   - the only row with its shapes, if the dtype of the row or of the operator is unknown;
- *   - the only row of the operator with lacks_shapes, if its dtype is the same or one of the two is unknown. */
+ *   - the only row of the operator with has_missing_shapes, if its dtype is the same or one of the two is unknown. */
 const struct kernel_time *kernel_times_find(const struct kernel_times *times,
                                             const struct kernel_key *recorded);
 

@@ -43,8 +43,8 @@ static bool starts_with(const char *text, const char *start)
 }
 
 /* Returns the phase inside an event, which may begin a phase by its name. around: the phase in which the event lies. */
-static uint16_t phase_inside(const struct builder *b, const struct kineto_event *event,
-                             uint16_t around)
+static uint16_t phase_of_events_inside(const struct builder *b, const struct kineto_event *event,
+                                       uint16_t around)
 {
     static const char engine[] = "autograd::engine::evaluate_function: ";
     const char *name = event_name(b, event);
@@ -59,7 +59,7 @@ static uint16_t phase_inside(const struct builder *b, const struct kineto_event 
 
 /* True if an operator calls no other operator: the next event on its thread, calls of the GPU's runtime left out,
  * starts after its end. */
-static bool is_leaf(const struct builder *b, uint32_t i)
+static bool calls_no_other_operator(const struct builder *b, uint32_t i)
 {
     const struct kineto_event *event = event_at(b, i);
     uint32_t next = i + 1;
@@ -93,14 +93,14 @@ static void find_contexts(struct builder *b)
         b->contexts[i] = around;
         if (event->type == KINETO_CALL)
             continue;
-        b->contexts[i].phase = phase_inside(b, event, around.phase);
+        b->contexts[i].phase = phase_of_events_inside(b, event, around.phase);
         if (event->type == KINETO_OPERATOR)
             b->contexts[i].inner = i;
         if (around.owner == NONE) {
             enum kernel_class class = b->class_of_name[event->name];
             /* An operator whose name does not tell its class is a row only if it calls no other operator. */
             if (event->type == KINETO_OPERATOR && class != CLASS_NONE &&
-                (class != CLASS_OTHER || is_leaf(b, i)))
+                (class != CLASS_OTHER || calls_no_other_operator(b, i)))
                 b->contexts[i].owner = i;
         }
         stack[depth++] = i;
@@ -191,8 +191,8 @@ static void add_kernels(struct builder *b, const struct kineto_steps *steps)
     free(inner);
 }
 
-static void sum_issue(const struct builder *b, const struct kineto_steps *steps,
-                      struct kineto_issue *issue)
+static void sum_host_issue_of_steps(const struct builder *b, const struct kineto_steps *steps,
+                                    struct kineto_issue *issue)
 {
     const struct kineto_events *events = b->events;
     struct kineto_issued *issued = heap_alloc(events->event_count + 1, sizeof *issued);
@@ -202,8 +202,8 @@ static void sum_issue(const struct builder *b, const struct kineto_steps *steps,
         if (event->type == KINETO_CALL)
             issued[count++] =
                 (struct kineto_issued){.start_us = event->start_us,
-                                       .call_event = i,
-                                       .operator_event = b->contexts[i].owner,
+                                       .kineto_event_of_call = i,
+                                       .kineto_event_of_operator = b->contexts[i].owner,
                                        .step = kineto_step_at(steps, event->start_us)};
     }
     kineto_issue_sum_calls(issue, events, issued, count);
@@ -243,7 +243,7 @@ static void add_all_rows(struct builder *b, struct kineto_issue *issue)
     struct kineto_steps steps = {0};
     kineto_steps_find(&steps, events);
     if (events->has_kernels && issue != NULL)
-        sum_issue(b, &steps, issue);
+        sum_host_issue_of_steps(b, &steps, issue);
     if (events->has_kernels)
         add_kernels(b, &steps);
     else

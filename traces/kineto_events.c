@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without kineto_events.with_inputs, only the shapes of an operator's first INPUTS_MAX inputs are read. A shape of more
+/* Without kineto_events.reads_operator_inputs, only the shapes of an operator's first INPUTS_MAX inputs are read. A shape of more
  * than DIMENSIONS_MAX dimensions counts as unknown. */
 enum { INPUTS_MAX = 3, DIMENSIONS_MAX = 6 };
 enum { NAME_LIMIT = 4096 }; /* a longer name is cut */
@@ -48,13 +48,13 @@ struct event_draft {
     /* bytes of an element of the message, and of an element of the operator's first input */
     double element_bytes, input_element_bytes;
     int input_count;
-    int dims_of_input[INPUTS_MAX];
+    int dim_count_by_input[INPUTS_MAX];
     double dim_sizes[INPUTS_MAX][DIMENSIONS_MAX];
 
-    /* ---- used only with kineto_events.with_inputs ---- */
+    /* ---- used only with kineto_events.reads_operator_inputs ---- */
     bool has_inputs;
-    int first_shaped_plus_1; /* 1 + the index, below TYPES_MAX, of the first input that has a shape; 0: none */
-    uint8_t type_of[TYPES_MAX]; /* enum step_dtype */
+    int first_input_with_shape_plus_1; /* 1 + the index, below TYPES_MAX, of the first input that has a shape; 0: none */
+    uint8_t dtype_by_input[TYPES_MAX]; /* enum step_dtype */
     bool is_list[TYPES_MAX], has_shape[TYPES_MAX];
     int type_count;
 };
@@ -200,8 +200,9 @@ static enum status read_shape_texts(struct reader *r, struct event_draft *draft)
             return status;
         if (shaped && i < TYPES_MAX) {
             draft->has_shape[i] = true;
-            draft->first_shaped_plus_1 =
-                draft->first_shaped_plus_1 == 0 ? i + 1 : draft->first_shaped_plus_1;
+            draft->first_input_with_shape_plus_1 = draft->first_input_with_shape_plus_1 == 0
+                                                       ? i + 1
+                                                       : draft->first_input_with_shape_plus_1;
         }
     }
     return status;
@@ -249,11 +250,12 @@ static enum status read_shapes(struct reader *r, struct event_draft *draft)
         while ((status = next_token(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
             double size = 0;
             if (token == JSON_NUMBER && json_pull_double(&r->pull, &size) && size >= 0 &&
-                size <= 1e15 && draft->dims_of_input[input] >= 0 &&
-                draft->dims_of_input[input] < DIMENSIONS_MAX)
-                draft->dim_sizes[input][draft->dims_of_input[input]++] = size;
+                size <= 1e15 && draft->dim_count_by_input[input] >= 0 &&
+                draft->dim_count_by_input[input] < DIMENSIONS_MAX)
+                draft->dim_sizes[input][draft->dim_count_by_input[input]++] = size;
             else
-                draft->dims_of_input[input] = -1; /* the input has no shape that we understand */
+                draft->dim_count_by_input[input] =
+                    -1; /* the input has no shape that we understand */
             status = json_pull_skip(&r->pull, token, r->diag);
             if (status != STATUS_OK)
                 return status;
@@ -278,10 +280,10 @@ static enum status read_types(struct reader *r, struct event_draft *draft)
             draft->input_element_bytes = bytes_of_type(&r->pull);
         first = false;
         if (token == JSON_STRING && draft->type_count < TYPES_MAX) {
-            draft->type_of[draft->type_count] = (uint8_t)dtype_of_type(&r->pull);
+            draft->dtype_by_input[draft->type_count] = (uint8_t)dtype_of_type(&r->pull);
             draft->is_list[draft->type_count] = json_pull_is(&r->pull, "TensorList");
         } else if (draft->type_count < TYPES_MAX) {
-            draft->type_of[draft->type_count] = STEP_OTHER;
+            draft->dtype_by_input[draft->type_count] = STEP_OTHER;
         }
         draft->type_count += draft->type_count < TYPES_MAX;
         status = json_pull_skip(&r->pull, token, r->diag);
@@ -300,7 +302,8 @@ static enum status read_arguments(struct reader *r, struct event_draft *draft)
     while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY) {
         bool ignored;
         if (json_pull_is(&r->pull, "Input Dims") || json_pull_is(&r->pull, "Input dims"))
-            status = r->events->with_inputs ? read_shape_texts(r, draft) : read_shapes(r, draft);
+            status = r->events->reads_operator_inputs ? read_shape_texts(r, draft)
+                                                      : read_shapes(r, draft);
         else if (json_pull_is(&r->pull, "Input type"))
             status = read_types(r, draft);
         else if (json_pull_is(&r->pull, "External id") || json_pull_is(&r->pull, "external id"))
@@ -366,10 +369,10 @@ static enum status read_field(struct reader *r, struct event_draft *draft)
 static double product_flops(const struct event_draft *draft, int first)
 {
     int a = first, b = first + 1;
-    if (b >= draft->input_count || draft->dims_of_input[a] < 2 ||
-        draft->dims_of_input[a] != draft->dims_of_input[b])
+    if (b >= draft->input_count || draft->dim_count_by_input[a] < 2 ||
+        draft->dim_count_by_input[a] != draft->dim_count_by_input[b])
         return 0;
-    int last = draft->dims_of_input[a] - 1;
+    int last = draft->dim_count_by_input[a] - 1;
     if (draft->dim_sizes[a][last] != draft->dim_sizes[b][last - 1])
         return 0;
     double flops = 2 * draft->dim_sizes[b][last];
@@ -404,8 +407,8 @@ static bool is_gloo(const struct event_draft *draft, const char *name)
 static double input_bytes(const struct event_draft *draft)
 {
     double bytes =
-        draft->input_count > 0 && draft->dims_of_input[0] > 0 ? draft->input_element_bytes : 0;
-    for (int i = 0; i < draft->dims_of_input[0]; i++)
+        draft->input_count > 0 && draft->dim_count_by_input[0] > 0 ? draft->input_element_bytes : 0;
+    for (int i = 0; i < draft->dim_count_by_input[0]; i++)
         bytes *= draft->dim_sizes[0][i];
     return bytes;
 }
@@ -434,7 +437,7 @@ static uint32_t lane_of_event(struct reader *r, const struct event_draft *draft)
 }
 
 /* Returns the number as an identifier of the profiler, a whole number from 1 on; 0 if it is none. */
-static uint64_t identifier_of(double number)
+static uint64_t event_identifier_of_number(double number)
 {
     return number >= 1 && number < 1e15 ? (uint64_t)number : 0;
 }
@@ -448,10 +451,11 @@ static void store_inputs(struct reader *r, const struct event_draft *draft,
         return;
     event->input_shapes =
         intern_name(&r->names, r->input_shapes.size > 0 ? r->input_shapes.data : "");
-    if (draft->first_shaped_plus_1 > 0 && draft->first_shaped_plus_1 <= draft->type_count)
-        event->dtype = draft->type_of[draft->first_shaped_plus_1 - 1];
+    if (draft->first_input_with_shape_plus_1 > 0 &&
+        draft->first_input_with_shape_plus_1 <= draft->type_count)
+        event->dtype = draft->dtype_by_input[draft->first_input_with_shape_plus_1 - 1];
     for (int i = 0; i < draft->type_count; i++)
-        event->lacks_shapes |= draft->is_list[i] && !draft->has_shape[i];
+        event->has_missing_shapes |= draft->is_list[i] && !draft->has_shape[i];
 }
 
 static enum status store_event(struct reader *r, const struct event_draft *draft)
@@ -480,13 +484,13 @@ static enum status store_event(struct reader *r, const struct event_draft *draft
         .lane = lane_of_event(r, draft),
         .start_us = draft->start_us,
         .end_us = draft->start_us + draft->duration_us,
-        .external_id = identifier_of(draft->external_id),
-        .correlation = identifier_of(draft->correlation),
+        .external_id = event_identifier_of_number(draft->external_id),
+        .correlation = event_identifier_of_number(draft->correlation),
         .flops = flops_of(draft, r->name),
         .bytes = bytes > 0 && bytes < 1e60 ? bytes : 0,
     };
     events->has_kernels |= draft->type == KINETO_KERNEL;
-    if (events->with_inputs)
+    if (events->reads_operator_inputs)
         store_inputs(r, draft, &events->events[events->event_count - 1]);
     return STATUS_OK;
 }

@@ -22,12 +22,12 @@ struct kineto_event {
     /* a number that a call shares with the kernel or copy that it started, from 1; 0: none */
     uint64_t correlation;
     double flops, bytes; /* flops of an operator, bytes of a copy or message; 0: not recorded */
-    /* for an operator, if events->with_inputs: the row of name[] with the shapes of its inputs,
+    /* for an operator, if events->reads_operator_inputs: the row of name[] with the shapes of its inputs,
      * "[1024,640][640,256]" (scalars are left out, and a list of tensors gives several shapes); UINT32_MAX: they
      * were not recorded */
     uint32_t input_shapes;
     uint8_t dtype; /* enum step_dtype of its first input that has a shape; STEP_OTHER: unknown */
-    bool lacks_shapes; /* an input is a list of tensors whose shapes the profiler left out */
+    bool has_missing_shapes; /* an input is a list of tensors whose shapes the profiler left out */
 };
 
 /* The first GPU of the machine that was recorded, from the member "deviceProperties". */
@@ -40,7 +40,7 @@ struct kineto_device {
 /* All-zero is empty. Events are ordered by lane, then by start, then by descending end, so that
  * an event comes after the one that encloses it. */
 struct kineto_events {
-    bool with_inputs; /* set by the caller: operators' inputs are read, too */
+    bool reads_operator_inputs; /* set by the caller: operators' inputs are read, too */
     struct arena arena;
     struct kineto_event *events;
     size_t event_count, capacity;

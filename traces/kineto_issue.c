@@ -20,12 +20,12 @@ enum { QUEUE_ALMOST_FULL = 1000 };
 void kineto_issue_release(struct kineto_issue *issue)
 {
     free(issue->steps);
-    free(issue->queued_gap_s);
+    free(issue->gaps_of_queued_gpu_work_s);
     *issue = (struct kineto_issue){0};
 }
 
 /* A kernel or copy that a call of the runtime started on the GPU. */
-struct started_work {
+struct gpu_work_started_by_call {
     uint64_t correlation;
     uint32_t event_index;
 };
@@ -33,7 +33,7 @@ struct started_work {
 /* The kernels and copies of a recording, in three orders for searching. */
 struct gpu_work {
     const struct kineto_events *events;
-    struct started_work *started; /* ordered by correlation */
+    struct gpu_work_started_by_call *started; /* ordered by correlation */
     double *start_us; /* start times of kernels and copies that calls started, ascending */
     double *end_us;   /* end times of all kernels and copies, ascending */
     size_t start_count, end_count;
@@ -41,7 +41,7 @@ struct gpu_work {
 
 static int compare_started(const void *left, const void *right)
 {
-    const struct started_work *a = left, *b = right;
+    const struct gpu_work_started_by_call *a = left, *b = right;
     if (a->correlation != b->correlation)
         return a->correlation < b->correlation ? -1 : 1;
     return a->event_index < b->event_index ? -1 : a->event_index > b->event_index;
@@ -75,7 +75,7 @@ static void index_gpu_work(struct gpu_work *w, const struct kineto_events *event
         w->end_us[w->end_count++] = event->end_us;
         if (event->correlation == 0)
             continue;
-        w->started[w->start_count] = (struct started_work){event->correlation, i};
+        w->started[w->start_count] = (struct gpu_work_started_by_call){event->correlation, i};
         w->start_us[w->start_count++] = event->start_us;
     }
     qsort(w->started, w->start_count, sizeof *w->started, compare_started);
@@ -92,17 +92,17 @@ static void release_gpu_work(struct gpu_work *w)
 
 static int compare_correlations(const void *left, const void *right)
 {
-    const struct started_work *a = left, *b = right;
+    const struct gpu_work_started_by_call *a = left, *b = right;
     return (a->correlation > b->correlation) - (a->correlation < b->correlation);
 }
 
 /* Returns the kernels and copies that a call started, and sets *count to their number. Returns NULL, with *count 0, if
  * it started none. */
-static const struct started_work *find_started(const struct gpu_work *w,
-                                               const struct kineto_event *call, size_t *count)
+static const struct gpu_work_started_by_call *
+find_work_started_by_call(const struct gpu_work *w, const struct kineto_event *call, size_t *count)
 {
-    const struct started_work key = {.correlation = call->correlation};
-    const struct started_work *end = w->started + w->start_count, *first, *last;
+    const struct gpu_work_started_by_call key = {.correlation = call->correlation};
+    const struct gpu_work_started_by_call *end = w->started + w->start_count, *first, *last;
     *count = 0;
     if (call->correlation == 0)
         return NULL;
@@ -132,36 +132,37 @@ static enum kineto_call call_kind_of_kernel(const char *kernel)
 
 /* Adds the time of a call that waits for the GPU: from the end of the last kernel or copy that ended during the call to
  * the end of the call. Adds nothing if none ended during it. */
-static void add_wait_time(const struct gpu_work *w, const struct kineto_event *call,
-                          struct kineto_issue_step *step)
+static void add_gpu_wait_time_of_call(const struct gpu_work *w, const struct kineto_event *call,
+                                      struct kineto_issue_step *step)
 {
     size_t ended = count_below(w->end_us, w->end_count, call->end_us);
     if (ended == 0 || w->end_us[ended - 1] <= call->start_us)
         return; /* no work ended during the call */
-    step->calls_of[CALL_WAIT].call_count++;
-    step->calls_of[CALL_WAIT].total_call_s += 1e-6 * (call->end_us - w->end_us[ended - 1]);
+    step->issue_calls_by_kind[CALL_WAIT].call_count++;
+    step->issue_calls_by_kind[CALL_WAIT].total_call_s +=
+        1e-6 * (call->end_us - w->end_us[ended - 1]);
 }
 
 /* Adds the time that a kernel takes to start, in the two cases in which it shows:
  *   - The kernel before it on its stream, if there is one, had ended when the launch began. The time from the begin of
  *     the launch to the start of the kernel is added to step->total_idle_start_s.
  *   - The kernel before it still ran when the launch had returned. The time from the end of that kernel to the start of
- *     this one is added to issue->queued_gap_s[].
+ *     this one is added to issue->gaps_of_queued_gpu_work_s[].
  * call: the launch; kernel: the index of the kernel's event. */
-static void add_start_time(const struct gpu_work *w, const struct kineto_event *call,
-                           uint32_t kernel, struct kineto_issue_step *step,
-                           struct kineto_issue *issue)
+static void add_idle_start_time_of_call(const struct gpu_work *w, const struct kineto_event *call,
+                                        uint32_t kernel, struct kineto_issue_step *step,
+                                        struct kineto_issue *issue)
 {
     const struct kineto_event *event = &w->events->events[kernel];
     /* events are ordered by lane (stream), and on a lane by start */
     const struct kineto_event *previous =
         kernel > 0 && event[-1].lane == event->lane ? event - 1 : NULL;
     if (previous != NULL && previous->end_us > call->end_us)
-        issue->queued_gap_s[issue->queued_gap_count++] =
+        issue->gaps_of_queued_gpu_work_s[issue->queued_gap_count++] =
             1e-6 * fmax(event->start_us - previous->end_us, 0);
     if (previous != NULL && previous->end_us > call->start_us)
         return;
-    step->idle_start_count++;
+    step->launches_into_empty_stream++;
     step->total_idle_start_s += 1e-6 * (event->start_us - call->start_us);
 }
 
@@ -180,19 +181,20 @@ struct starting_call {
     double call_s, gap_s; /* its time; the time since the call before it */
     bool is_first;        /* it is the first of its step, so the gap is unknown */
     /* it may have waited for the GPU: the queue is almost full, or a copy is of pageable memory */
-    bool is_held;
-    bool is_graph; /* it started several kernels or copies, so it launched a graph */
+    bool may_have_waited_for_gpu;
+    bool is_graph_launch; /* it started several kernels or copies, so it launched a graph */
     /* the last call before it that started work was a launch by the same operator */
-    bool is_same_operator;
+    bool is_launch_of_same_operator;
 };
 
 /* Returns the description of a call that started the kernels and copies started[0..count). */
 static struct starting_call describe_call(const struct gpu_work *w,
                                           const struct kineto_issued *issued,
                                           const struct calls_so_far *so_far,
-                                          const struct started_work *started, size_t count)
+                                          const struct gpu_work_started_by_call *started,
+                                          size_t count)
 {
-    const struct kineto_event *call = &w->events->events[issued->call_event];
+    const struct kineto_event *call = &w->events->events[issued->kineto_event_of_call];
     const char *kernel = w->events->name[w->events->events[started->event_index].name];
     const enum kineto_call kind = call_kind_of_kernel(kernel);
     const size_t begun_kernels = count_below(w->start_us, w->start_count, call->start_us);
@@ -201,20 +203,21 @@ static struct starting_call describe_call(const struct gpu_work *w,
         .call_s = 1e-6 * (call->end_us - call->start_us),
         .gap_s = 1e-6 * fmax(call->start_us - so_far->last_call_end_us, 0),
         .is_first = so_far->last_call_end_us < 0,
-        .is_held = strstr(kernel, "Pageable") != NULL ||
-                   so_far->launched_kernels >= begun_kernels + QUEUE_ALMOST_FULL,
-        .is_graph = count > 1,
-        .is_same_operator = kind == CALL_LAUNCH && issued->operator_event != UINT32_MAX &&
-                            issued->operator_event == so_far->last_operator_event,
+        .may_have_waited_for_gpu = strstr(kernel, "Pageable") != NULL ||
+                                   so_far->launched_kernels >= begun_kernels + QUEUE_ALMOST_FULL,
+        .is_graph_launch = count > 1,
+        .is_launch_of_same_operator =
+            kind == CALL_LAUNCH && issued->kineto_event_of_operator != UINT32_MAX &&
+            issued->kineto_event_of_operator == so_far->last_operator_event,
     };
 }
 
 /* Returns the seconds that are left out as pauses: the gap before a call if it is longer than
  * PAUSE_S, plus the call itself if it is longer. Returns 0 for a call that may have waited for the
  * GPU and for the first call of a step. */
-static double pause_s(const struct starting_call *call)
+static double pause_before_or_in_call_s(const struct starting_call *call)
 {
-    if (call->is_held || call->is_first)
+    if (call->may_have_waited_for_gpu || call->is_first)
         return 0;
     return (call->gap_s > PAUSE_S ? call->gap_s : 0) + (call->call_s > PAUSE_S ? call->call_s : 0);
 }
@@ -223,15 +226,15 @@ static double pause_s(const struct starting_call *call)
  * calls that may have waited for the GPU, and pauses. */
 static bool add_starting_call(const struct starting_call *call, struct kineto_issue_step *step)
 {
-    struct kineto_calls *sum = &step->calls_of[call->kind];
-    const double left_out_s = pause_s(call);
-    step->held_calls += call->is_held;
+    struct kineto_calls *sum = &step->issue_calls_by_kind[call->kind];
+    const double left_out_s = pause_before_or_in_call_s(call);
+    step->calls_that_waited_for_gpu += call->may_have_waited_for_gpu;
     step->pause_count += left_out_s > 0;
     step->total_pause_s += left_out_s;
-    if (call->is_held || call->is_first || call->is_graph || left_out_s > 0)
+    if (call->may_have_waited_for_gpu || call->is_first || call->is_graph_launch || left_out_s > 0)
         return false;
     sum->call_count++;
-    sum->operator_count += !call->is_same_operator;
+    sum->operator_count += !call->is_launch_of_same_operator;
     sum->total_call_s += call->call_s;
     sum->total_gap_s += call->gap_s;
     return true;
@@ -244,23 +247,23 @@ static void add_call(const struct gpu_work *w, const struct kineto_issued *issue
 {
     struct kineto_issue_step *step =
         issued->step >= 0 ? &issue->steps[issue->step_count - 1] : NULL;
-    const struct kineto_event *event = &w->events->events[issued->call_event];
+    const struct kineto_event *event = &w->events->events[issued->kineto_event_of_call];
     size_t count;
-    const struct started_work *started = find_started(w, event, &count);
+    const struct gpu_work_started_by_call *started = find_work_started_by_call(w, event, &count);
     if (count == 0 && strstr(w->events->name[event->name], "Synchronize") == NULL)
         return; /* such a call is part of the time that the framework takes between launches */
     if (count == 0 && step != NULL)
-        add_wait_time(w, event, step);
+        add_gpu_wait_time_of_call(w, event, step);
     if (count > 0) {
         struct starting_call call = describe_call(w, issued, so_far, started, count);
         if (step != NULL) {
-            issue->graph_launches += call.is_graph;
+            issue->graph_launches += call.is_graph_launch;
             if (add_starting_call(&call, step) && call.kind == CALL_LAUNCH)
-                add_start_time(w, event, started->event_index, step, issue);
+                add_idle_start_time_of_call(w, event, started->event_index, step, issue);
         }
         so_far->launched_kernels += count;
         so_far->last_operator_event =
-            call.kind == CALL_LAUNCH ? issued->operator_event : UINT32_MAX;
+            call.kind == CALL_LAUNCH ? issued->kineto_event_of_operator : UINT32_MAX;
     }
     so_far->last_call_end_us = fmax(so_far->last_call_end_us, event->end_us);
 }
@@ -270,7 +273,9 @@ static int compare_issued(const void *left, const void *right)
     const struct kineto_issued *a = left, *b = right;
     if (a->start_us != b->start_us)
         return a->start_us < b->start_us ? -1 : 1;
-    return a->call_event < b->call_event ? -1 : a->call_event > b->call_event;
+    return a->kineto_event_of_call < b->kineto_event_of_call
+               ? -1
+               : a->kineto_event_of_call > b->kineto_event_of_call;
 }
 
 void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
@@ -284,7 +289,8 @@ void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_even
     index_gpu_work(&work, events);
     qsort(issued, count, sizeof *issued, compare_issued);
     issue->steps = heap_zalloc(count + 1, sizeof *issue->steps);
-    issue->queued_gap_s = heap_zalloc(count + 1, sizeof *issue->queued_gap_s);
+    issue->gaps_of_queued_gpu_work_s =
+        heap_zalloc(count + 1, sizeof *issue->gaps_of_queued_gpu_work_s);
     for (size_t i = 0; i < count; i++) {
         if (issued[i].step != last) {
             so_far.last_call_end_us = -1;

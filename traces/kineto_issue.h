@@ -28,13 +28,13 @@ struct kineto_calls {
 };
 
 struct kineto_issue_step {
-    struct kineto_calls calls_of[CALL_COUNT];
-    size_t held_calls;    /* number of calls that had to wait for the GPU */
+    struct kineto_calls issue_calls_by_kind[CALL_COUNT];
+    size_t calls_that_waited_for_gpu; /* number of calls that had to wait for the GPU */
     size_t pause_count;   /* number of calls with a pause, in the call or in the gap before it */
     double total_pause_s; /* sum of the gaps and calls that are pauses */
     /* The number of launches into an empty stream, and the sum of the times from the start of such a call to the
      * start of its kernel. */
-    size_t idle_start_count;
+    size_t launches_into_empty_stream;
     double total_idle_start_s;
 };
 
@@ -45,7 +45,7 @@ struct kineto_issue {
     size_t graph_launches; /* number of calls that launched a CUDA graph */
     /* For each kernel whose launch had returned before the kernel before it on its stream ended: the seconds from that
      * end to the start of the kernel. */
-    double *queued_gap_s;
+    double *gaps_of_queued_gpu_work_s;
     size_t queued_gap_count;
 };
 void kineto_issue_release(struct kineto_issue *issue);
@@ -53,9 +53,9 @@ void kineto_issue_release(struct kineto_issue *issue);
 /* A call as the reader of recordings (traces/kineto.c) finds it. Members ending in _event are indices of events. */
 struct kineto_issued {
     double start_us;
-    uint32_t call_event;
-    uint32_t operator_event; /* the operator that made the call; UINT32_MAX: none */
-    int32_t step;            /* the profiler's step; -1: outside all steps */
+    uint32_t kineto_event_of_call;
+    uint32_t kineto_event_of_operator; /* the operator that made the call; UINT32_MAX: none */
+    int32_t step;                      /* the profiler's step; -1: outside all steps */
 };
 
 struct kineto_events;

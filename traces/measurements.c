@@ -45,8 +45,9 @@ static const char *const words[SCORE_COUNT] = {
 };
 
 static const char *const outcome_names[OUTCOME_COUNT] = {
-    [OUTCOME_OK] = "ok",     [OUTCOME_RIGHT] = "right", [OUTCOME_WRONG] = "wrong",
-    [OUTCOME_ZERO] = "zero", [OUTCOME_NONE] = "none",   [OUTCOME_ERROR] = "error",
+    [OUTCOME_OK] = "ok",       [OUTCOME_RIGHT] = "right",
+    [OUTCOME_WRONG] = "wrong", [OUTCOME_PUBLISHED_ZERO] = "zero",
+    [OUTCOME_NONE] = "none",   [OUTCOME_ERROR] = "error",
 };
 
 const char *measurement_outcome_name(enum measurement_outcome outcome)

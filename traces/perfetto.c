@@ -31,7 +31,7 @@ struct perfetto_writer {
     const struct trace *trace;
     struct text *out;
     struct text *escaped_labels; /* the labels, escaped */
-    uint32_t *thread_of_label;   /* [labels] the thread that stands for the stream of that name */
+    uint32_t *thread_by_label;   /* [labels] the thread that stands for the stream of that name */
     bool has_event;              /* an event has been written */
     const char *name;
     struct diag *diag;
@@ -51,7 +51,7 @@ static enum status to_ns(const struct perfetto_writer *writer, double time_s, in
 /* Begins a line for the next event: ends the line before with a comma, if there is one. */
 static void begin_event(struct perfetto_writer *writer)
 {
-    text_flush_if_long(writer->out);
+    text_flush_to_file_if_long(writer->out);
     text_puts(writer->out, writer->has_event ? ",\n" : "\n");
     writer->has_event = true;
 }
@@ -74,7 +74,7 @@ static void put_process(struct perfetto_writer *writer, uint32_t rank)
 
 static void put_thread(struct perfetto_writer *writer, uint32_t rank, uint16_t stream)
 {
-    uint32_t thread = writer->thread_of_label[stream];
+    uint32_t thread = writer->thread_by_label[stream];
     put_metadata(writer, "thread_name", rank, thread);
     text_printf(writer->out, "{\"name\":\"%s\"}}", writer->escaped_labels[stream].data);
     put_metadata(writer, "thread_sort_index", rank, thread);
@@ -88,15 +88,15 @@ static void number_threads(struct perfetto_writer *writer)
     const struct trace *trace = writer->trace;
     uint32_t next = FIRST_THREAD;
     for (size_t i = 0; i < trace->ops.count; i++)
-        writer->thread_of_label[trace->ops.stream[i]] = 1;
+        writer->thread_by_label[trace->ops.stream[i]] = 1;
     for (int role = 0; role < ROLE_COUNT; role++)
         for (size_t label = 0; label < trace->label_count; label++)
-            if (writer->thread_of_label[label] &&
+            if (writer->thread_by_label[label] &&
                 stream_role_of(trace->labels[label]) == (enum stream_role)role)
-                writer->thread_of_label[label] = next++;
+                writer->thread_by_label[label] = next++;
 }
 
-static void put_arg(struct text *out, const char *key, bool *any)
+static void put_json_argument_key(struct text *out, const char *key, bool *any)
 {
     text_puts(out, *any ? ",\"" : "\"");
     text_puts(out, key);
@@ -127,12 +127,12 @@ static void put_args(struct perfetto_writer *writer, size_t row)
     bool any = false;
     for (size_t i = 0; i < ARRAY_LEN(ids); i++)
         if (ids[i].value >= 0) {
-            put_arg(out, ids[i].key, &any);
+            put_json_argument_key(out, ids[i].key, &any);
             text_put_i64(out, ids[i].value);
         }
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (writer->escaped_labels[texts[i].label].size > 0) {
-            put_arg(out, texts[i].key, &any);
+            put_json_argument_key(out, texts[i].key, &any);
             text_putc(out, '"');
             text_append(out, writer->escaped_labels[texts[i].label].data,
                         writer->escaped_labels[texts[i].label].size);
@@ -141,7 +141,7 @@ static void put_args(struct perfetto_writer *writer, size_t row)
     for (size_t i = 0; i < ARRAY_LEN(amounts); i++)
         if (amounts[i].value != 0) {
             assert(isfinite(amounts[i].value));
-            put_arg(out, amounts[i].key, &any);
+            put_json_argument_key(out, amounts[i].key, &any);
             text_put_double(out, amounts[i].value);
         }
 }
@@ -163,7 +163,7 @@ static enum status put_op(struct perfetto_writer *writer, size_t row)
     text_puts(out, "\",\"pid\":");
     text_put_i64(out, ops->rank[row]);
     text_puts(out, ",\"tid\":");
-    text_put_i64(out, writer->thread_of_label[ops->stream[row]]);
+    text_put_i64(out, writer->thread_by_label[ops->stream[row]]);
     text_puts(out, ",\"ts\":");
     append_microseconds(out, start_ns);
     text_puts(out, ",\"dur\":");
@@ -287,7 +287,7 @@ enum status perfetto_print(const struct trace *trace, struct text *out, const ch
 {
     struct perfetto_writer writer = {.trace = trace, .out = out, .name = name, .diag = diag};
     writer.escaped_labels = heap_zalloc(trace->label_count + 1, sizeof *writer.escaped_labels);
-    writer.thread_of_label = heap_zalloc(trace->label_count + 1, sizeof *writer.thread_of_label);
+    writer.thread_by_label = heap_zalloc(trace->label_count + 1, sizeof *writer.thread_by_label);
     for (size_t i = 0; i < trace->label_count; i++) {
         text_puts(&writer.escaped_labels[i], "");
         json_put_escaped(&writer.escaped_labels[i], trace->labels[i]);
@@ -308,6 +308,6 @@ enum status perfetto_print(const struct trace *trace, struct text *out, const ch
     for (size_t i = 0; i < trace->label_count; i++)
         text_release(&writer.escaped_labels[i]);
     free(writer.escaped_labels);
-    free(writer.thread_of_label);
+    free(writer.thread_by_label);
     return status;
 }

@@ -70,7 +70,8 @@ static void pass_row(int terminator, void *context)
 }
 
 /* Passes one line, with its line end, to libcsv. */
-static enum status feed_line(struct reader *reader, const char *line, size_t size, uint32_t number)
+static enum status feed_line_to_csv_parser(struct reader *reader, const char *line, size_t size,
+                                           uint32_t number)
 {
     for (size_t done = 0; done < size && reader->status == STATUS_OK;) {
         size_t piece = size - done < PIECE ? size - done : PIECE;
@@ -114,7 +115,7 @@ static enum status read_lines(struct reader *reader, const char *data, size_t si
             }
         }
         reader->row_has_ended = false;
-        enum status status = feed_line(reader, at, (size_t)(next - at), number);
+        enum status status = feed_line_to_csv_parser(reader, at, (size_t)(next - at), number);
         if (status != STATUS_OK)
             return status;
     }
@@ -231,7 +232,7 @@ struct table_reader {
 };
 
 /* Reads the line of column names: sets column_of_field[]. Fails if a name is unknown or stands twice, or if a column
- * with is_needed is missing. */
+ * with is_needed_by_column is missing. */
 static enum status read_header(struct table_reader *reader, const struct record *record,
                                struct diag *diag)
 {
@@ -254,8 +255,8 @@ static enum status read_header(struct table_reader *reader, const struct record 
                                   "the column '%s' is given twice", columns->names[c]);
         reader->column_of_field[i] = c;
     }
-    for (size_t c = 0; columns->is_needed != NULL && c < columns->column_count; c++) {
-        bool has = !columns->is_needed[c];
+    for (size_t c = 0; columns->is_needed_by_column != NULL && c < columns->column_count; c++) {
+        bool has = !columns->is_needed_by_column[c];
         for (size_t i = 0; i < record->field_count; i++)
             has |= reader->column_of_field[i] == c;
         if (!has)

@@ -57,7 +57,7 @@ struct record_columns {
     size_t column_count, result_count;
     bool by_name; /* a file may have the columns in any order, and may lack some */
     /* for tables with by_name: whether a file must have the column; NULL: it may lack all */
-    const bool *is_needed;
+    const bool *is_needed_by_column;
 };
 
 /* Reads a table. Its first row must name the columns, with or without the columns of results. Every other row must

@@ -34,7 +34,7 @@ enum residual_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
     COLUMN("layer_s",     layer_s,                SECONDS,       NULL, NULL)       \
     COLUMN("time",        log_ratio[RESIDUAL_TIME], LOGARITHM,     NULL, NULL)       \
     COLUMN("memory",      log_ratio[RESIDUAL_MEMORY], LOGARITHM,     NULL, NULL)       \
-    COLUMN("first",       first_sight_log_ratio,                LOGARITHM,     NULL, NULL)
+    COLUMN("first",       log_ratio_at_first_prediction,                LOGARITHM,     NULL, NULL)
 /* clang-format on */
 
 static const struct {
@@ -56,7 +56,7 @@ static const char *const names[] = {
 static const struct record_columns columns = {names, COLUMN_COUNT, .by_name = false};
 
 /* Return the address of the member of a row that column i holds. */
-static const char **text_of(struct residual *row, size_t i)
+static const char **text_member_of_residual(struct residual *row, size_t i)
 {
     return (const char **)((char *)row + table[i].offset);
 }
@@ -88,7 +88,7 @@ void residuals_add(struct residuals *residuals, const struct residual *row)
     struct residual copy = *row;
     for (size_t i = 0; i < COLUMN_COUNT; i++)
         if (table[i].kind == WORD || table[i].kind == OPTIONAL_WORD) {
-            const char **text = text_of(&copy, i);
+            const char **text = text_member_of_residual(&copy, i);
             *text = arena_text(&residuals->arena, *text, strlen(*text));
         }
     residuals->rows = heap_grow(residuals->rows, &residuals->capacity, residuals->row_count + 1,
@@ -108,10 +108,10 @@ static enum status read_field(const struct record *record, size_t i, struct resi
     case WORD:
         if (size == 0)
             return records_report_field(record, names[i], diag, "is empty");
-        *text_of(row, i) = field;
+        *text_member_of_residual(row, i) = field;
         return STATUS_OK;
     case OPTIONAL_WORD:
-        *text_of(row, i) = field;
+        *text_member_of_residual(row, i) = field;
         return STATUS_OK;
     case SWITCH:
         *switch_of(row, i) = strcmp(field, table[i].words[true]) == 0;
@@ -178,13 +178,14 @@ enum status residuals_load_shipped(struct residuals *residuals, struct diag *dia
     return load_shipped(residuals, "traces/published/residuals.csv", residuals_parse, diag);
 }
 
-/* ---- errors at first sight (residual.first_sight_log_ratio) ---- */
+/* ---- errors at first sight (residual.log_ratio_at_first_prediction) ---- */
 
 enum { FIRST_ID, FIRST_SOURCE, FIRST_COMMIT, FIRST_ARGS, FIRST_VALUE, FIRST_COUNT };
 static const char *const first_names[FIRST_COUNT] = {"id", "source", "commit", "args", "first"};
 static const struct record_columns first_columns = {first_names, FIRST_COUNT, .by_name = false};
 
-static enum status read_first(void *context, const struct record *record, struct diag *diag)
+static enum status read_first_sight_row(void *context, const struct record *record,
+                                        struct diag *diag)
 {
     struct residuals *residuals = context;
     double first;
@@ -194,19 +195,21 @@ static enum status read_first(void *context, const struct record *record, struct
     for (size_t i = 0; i < residuals->row_count; i++)
         if (strcmp(residuals->rows[i].run, record->fields[FIRST_ID]) == 0 &&
             strcmp(residuals->rows[i].source, record->fields[FIRST_SOURCE]) == 0)
-            residuals->rows[i].first_sight_log_ratio = first;
+            residuals->rows[i].log_ratio_at_first_prediction = first;
     return STATUS_OK;
 }
 
-enum status residuals_set_first_sight(struct residuals *residuals, const char *name,
-                                      const char *data, size_t size, struct diag *diag)
+enum status residuals_set_first_predictions(struct residuals *residuals, const char *name,
+                                            const char *data, size_t size, struct diag *diag)
 {
-    return records_parse_table(name, data, size, &first_columns, read_first, residuals, diag);
+    return records_parse_table(name, data, size, &first_columns, read_first_sight_row, residuals,
+                               diag);
 }
 
 enum status residuals_set_shipped_first_sight(struct residuals *residuals, struct diag *diag)
 {
-    return load_shipped(residuals, "traces/published/first.csv", residuals_set_first_sight, diag);
+    return load_shipped(residuals, "traces/published/first.csv", residuals_set_first_predictions,
+                        diag);
 }
 
 /* ---- printing ---- */
@@ -216,7 +219,7 @@ static void put_field(struct text *out, struct residual *row, size_t i)
     switch (table[i].kind) {
     case WORD:
     case OPTIONAL_WORD:
-        records_append_field(out, *text_of(row, i));
+        records_append_field(out, *text_member_of_residual(row, i));
         break;
     case SWITCH:
         text_puts(out, table[i].words[*switch_of(row, i)]);
@@ -263,7 +266,7 @@ void residual_put_json(struct json_out *json, const struct residual *row)
         else if (table[i].kind == SECONDS)
             json_put_number(json, names[i], *number_of(&copy, i));
         else
-            json_put_text(json, names[i], *text_of(&copy, i));
+            json_put_text(json, names[i], *text_member_of_residual(&copy, i));
     }
 }
 
@@ -285,7 +288,7 @@ enum status residual_read_json(struct residual *row, struct json_node object, st
             status = json_get_double(object, names[i], 0, 1e9, number_of(row, i), diag);
             break;
         default:
-            status = json_get_string(object, names[i], text_of(row, i), diag);
+            status = json_get_string(object, names[i], text_member_of_residual(row, i), diag);
         }
     }
     return status;

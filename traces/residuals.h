@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum residual_of { RESIDUAL_TIME, RESIDUAL_MEMORY, RESIDUAL_COUNT };
+enum residual_quantity { RESIDUAL_TIME, RESIDUAL_MEMORY, RESIDUAL_COUNT };
 
 /* The member `context` of a residual ends in this if rows of tokens travel between nodes to their experts. */
-#define CONTEXT_BETWEEN_NODES " between nodes"
+#define CONTEXT_SUFFIX_EXPERTS_ACROSS_NODES " between nodes"
 
 /* One run, with the features by which runs are compared; predict/similarity.h finds those of a
  * prediction. Texts are never NULL, except real_framework and, in a run to be predicted, source and
@@ -53,7 +53,7 @@ struct residual {
     double log_ratio[RESIDUAL_COUNT]; /* log(measured / predicted); NAN: not measured */
     /* log(measured / predicted) of the time at first sight: predicted by the program as it was before anyone had
      * seen the source. It is never computed again, and exists even for rows that count in no mean. NAN: unknown. */
-    double first_sight_log_ratio;
+    double log_ratio_at_first_prediction;
 };
 
 /* All-zero is empty. */
@@ -75,12 +75,12 @@ enum status residuals_parse(struct residuals *residuals, const char *name, const
 /* Adds the rows that ship with the program; adds none if the data folder lacks the file. */
 enum status residuals_load_shipped(struct residuals *residuals, struct diag *diag);
 
-/* Reads data[0..size), a table like traces/published/first.csv, and sets first_sight_log_ratio of the rows with its
+/* Reads data[0..size), a table like traces/published/first.csv, and sets log_ratio_at_first_prediction of the rows with its
  * sources and runs; others are not changed. name stands for the text in messages. */
-enum status residuals_set_first_sight(struct residuals *residuals, const char *name,
-                                      const char *data, size_t size, struct diag *diag);
+enum status residuals_set_first_predictions(struct residuals *residuals, const char *name,
+                                            const char *data, size_t size, struct diag *diag);
 
-/* Does residuals_set_first_sight() with the file that ships; does nothing if the data folder lacks it. */
+/* Does residuals_set_first_predictions() with the file that ships; does nothing if the data folder lacks it. */
 enum status residuals_set_shipped_first_sight(struct residuals *residuals, struct diag *diag);
 
 /* residual_put_json() writes the features of a run as members of the open object, named as the columns.

@@ -9,10 +9,11 @@
 /* The two sorts of rows between blocks: those of the optimizer, and all others. */
 enum { BETWEEN_WORK, BETWEEN_OPTIMIZER, BETWEEN_COUNT };
 
-struct match_maker {
+struct row_match_maker {
     struct row_matches *out;
-    struct foreign_sides sides;
-    double *stray_s;    /* [labels of the recording] seconds of the strays of that name */
+    struct foreign_predicted_and_recorded sides;
+    /* [labels of the recording] seconds of the strays of that name */
+    double *stray_seconds_by_label;
     size_t *stray_rows; /* [labels of the recording] number of the strays of that name */
 };
 
@@ -38,16 +39,16 @@ static void add_row(struct row_matches *m, struct block_match *match, uint32_t r
     match->row_count++;
 }
 
-static void add_stray(struct match_maker *maker, uint32_t row)
+static void add_stray(struct row_match_maker *maker, uint32_t row)
 {
     const struct trace_ops *ops = &maker->sides.measured->ops;
-    maker->stray_s[ops->kind[row]] += ops->end_s[row] - ops->start_s[row];
+    maker->stray_seconds_by_label[ops->kind[row]] += ops->end_s[row] - ops->start_s[row];
     maker->stray_rows[ops->kind[row]]++;
     maker->out->is_stray[row] = true;
 }
 
-static void match_block(struct match_maker *maker, const struct align_sequence *p,
-                        const struct align_sequence *m, const struct align_block *block)
+static void match_rows_of_block(struct row_match_maker *maker, const struct align_sequence *p,
+                                const struct align_sequence *m, const struct align_block *block)
 {
     struct block_match *match = add_match(maker->out);
     for (uint32_t i = block->a_begin; i < block->a_begin + block->a_count; i++)
@@ -60,42 +61,44 @@ static void match_block(struct match_maker *maker, const struct align_sequence *
 }
 
 /* The rows of one side that lie between two blocks. */
-struct gap_of_side {
-    const struct align_gap_row *gap_row;
+struct rows_between_blocks_of_side {
+    const struct align_row_outside_items *gap_row;
     size_t gap_row_count;
 };
 
-static bool is_of_sort(const struct align_gap_row *gap_row, int sort)
+static bool is_row_outside_items_of_sort(const struct align_row_outside_items *gap_row, int sort)
 {
     return (gap_row->class == CLASS_OPTIMIZER) == (sort == BETWEEN_OPTIMIZER);
 }
 
-static size_t count_rows_of_sort(const struct gap_of_side *gap, int sort)
+static size_t count_rows_of_sort(const struct rows_between_blocks_of_side *gap, int sort)
 {
     size_t count = 0;
     for (size_t i = 0; i < gap->gap_row_count; i++)
-        count += is_of_sort(&gap->gap_row[i], sort);
+        count += is_row_outside_items_of_sort(&gap->gap_row[i], sort);
     return count;
 }
 
 /* Makes a match of the rows of a sort (of both sorts, with `both`) between two blocks. p, m: the predicted and the
  * measured rows there. Measured rows are strays if there is no such predicted row, or if they are of CLASS_OTHER. */
-static void match_rows_of_sort(struct match_maker *maker, const struct gap_of_side *p,
-                               const struct gap_of_side *m, int sort, bool both)
+static void match_outside_rows_of_sort(struct row_match_maker *maker,
+                                       const struct rows_between_blocks_of_side *p,
+                                       const struct rows_between_blocks_of_side *m, int sort,
+                                       bool both)
 {
     struct block_match *match = NULL;
     for (size_t i = 0; i < p->gap_row_count; i++)
-        if (both || is_of_sort(&p->gap_row[i], sort)) {
+        if (both || is_row_outside_items_of_sort(&p->gap_row[i], sort)) {
             if (match == NULL)
                 match = add_match(maker->out);
-            match->between_blocks = true;
-            add_row(maker->out, match, p->gap_row[i].trace_row);
+            match->is_between_blocks = true;
+            add_row(maker->out, match, p->gap_row[i].row_of_trace);
         }
     for (size_t i = 0; i < m->gap_row_count; i++) {
-        if (!both && !is_of_sort(&m->gap_row[i], sort))
+        if (!both && !is_row_outside_items_of_sort(&m->gap_row[i], sort))
             continue;
         if (match == NULL || m->gap_row[i].class == CLASS_OTHER) {
-            add_stray(maker, m->gap_row[i].trace_row);
+            add_stray(maker, m->gap_row[i].row_of_trace);
             continue;
         }
         match->measured_rows++;
@@ -105,22 +108,24 @@ static void match_rows_of_sort(struct match_maker *maker, const struct gap_of_si
 
 /* Matches the rows between two blocks: the optimizer's rows apart from the others if both sides have some of them; else
  * all rows as one match. */
-static void match_gap(struct match_maker *maker, const struct gap_of_side *p,
-                      const struct gap_of_side *m)
+static void match_rows_between_blocks(struct row_match_maker *maker,
+                                      const struct rows_between_blocks_of_side *p,
+                                      const struct rows_between_blocks_of_side *m)
 {
     bool apart = count_rows_of_sort(p, BETWEEN_OPTIMIZER) > 0 &&
                  count_rows_of_sort(m, BETWEEN_OPTIMIZER) > 0;
     for (int sort = 0; sort < (apart ? BETWEEN_COUNT : 1); sort++)
-        match_rows_of_sort(maker, p, m, sort, !apart);
+        match_outside_rows_of_sort(maker, p, m, sort, !apart);
 }
 
-/* Returns the gap rows, from s->gap_rows[*from] on, that lie before item `until`; with `last`, all that are left. Moves
+/* Returns the gap rows, from s->rows_outside_items[*from] on, that lie before item `until`; with `last`, all that are left. Moves
  * *from past them. */
-static struct gap_of_side next_gap(const struct align_sequence *s, size_t *from, bool last,
-                                   uint32_t until)
+static struct rows_between_blocks_of_side next_gap(const struct align_sequence *s, size_t *from,
+                                                   bool last, uint32_t until)
 {
-    struct gap_of_side gap = {s->gap_rows + *from, 0};
-    while (*from < s->gap_row_count && (last || s->gap_rows[*from].items_before <= until)) {
+    struct rows_between_blocks_of_side gap = {s->rows_outside_items + *from, 0};
+    while (*from < s->gap_row_count &&
+           (last || s->rows_outside_items[*from].items_before_row <= until)) {
         ++*from;
         gap.gap_row_count++;
     }
@@ -128,7 +133,7 @@ static struct gap_of_side next_gap(const struct align_sequence *s, size_t *from,
 }
 
 /* Marks the rows of the recorded items `from` to `until` - 1, which are in no block, as strays. */
-static void add_stray_items(struct match_maker *maker, const struct align_sequence *m,
+static void add_stray_items(struct row_match_maker *maker, const struct align_sequence *m,
                             uint32_t from, uint32_t until)
 {
     for (uint32_t i = from; i < until; i++)
@@ -136,8 +141,8 @@ static void add_stray_items(struct match_maker *maker, const struct align_sequen
             add_stray(maker, m->rows[m->items[i].rows_begin + k]);
 }
 
-static void match_lane(struct match_maker *maker, const struct align_sequence *p,
-                       const struct align_sequence *m)
+static void match_rows_of_lane(struct row_match_maker *maker, const struct align_sequence *p,
+                               const struct align_sequence *m)
 {
     struct align_block *block;
     size_t count = align_blocks(p, m, &block), i = 0, j = 0;
@@ -145,20 +150,22 @@ static void match_lane(struct match_maker *maker, const struct align_sequence *p
     for (size_t k = 0; k <= count; k++) {
         bool last = k == count;
         uint32_t b = last ? (uint32_t)m->item_count : block[k].b_begin;
-        struct gap_of_side before_p = next_gap(p, &i, last, last ? 0 : block[k].a_begin);
-        struct gap_of_side before_m = next_gap(m, &j, last, b);
-        match_gap(maker, &before_p, &before_m);
+        struct rows_between_blocks_of_side before_p =
+            next_gap(p, &i, last, last ? 0 : block[k].a_begin);
+        struct rows_between_blocks_of_side before_m = next_gap(m, &j, last, b);
+        match_rows_between_blocks(maker, &before_p, &before_m);
         add_stray_items(maker, m, done, b);
         if (last)
             break;
-        match_block(maker, p, m, &block[k]);
+        match_rows_of_block(maker, p, m, &block[k]);
         done = b + block[k].b_count;
     }
     free(block);
 }
 
 /* Returns the seconds of a step in which no row runs; row[] is in order of start. */
-static double idle_s_of_step(const struct trace *trace, const struct timed_row *row, size_t count)
+static double idle_s_of_step(const struct trace *trace, const struct row_with_times *row,
+                             size_t count)
 {
     double idle_s = 0, until_s = row[0].start_s;
     for (size_t i = 0; i < count; i++) {
@@ -168,8 +175,8 @@ static double idle_s_of_step(const struct trace *trace, const struct timed_row *
     return idle_s;
 }
 
-static enum status match_steps(struct match_maker *maker, const struct foreign_step *p,
-                               const struct timed_row *row, size_t count, const char *name,
+static enum status match_steps(struct row_match_maker *maker, const struct foreign_step_rows *p,
+                               const struct row_with_times *row, size_t count, const char *name,
                                struct diag *diag)
 {
     struct row_matches *out = maker->out;
@@ -178,14 +185,14 @@ static enum status match_steps(struct match_maker *maker, const struct foreign_s
     for (size_t i = 0, end; i < count && status == STATUS_OK; i = end) {
         for (end = i; end < count && row[end].step == row[i].step;)
             end++;
-        struct foreign_step m;
+        struct foreign_step_rows m;
         foreign_step_init(&maker->sides, true, row + i, end - i, &m);
         status = foreign_check_size(&m, name, diag);
         for (uint32_t lane = 0; lane < LANE_COUNT && status == STATUS_OK; lane++)
-            match_lane(maker, &p->lanes[lane], &m.lanes[lane]);
+            match_rows_of_lane(maker, &p->lanes[lane], &m.lanes[lane]);
         out->recorded_steps[out->step_count++] =
-            (struct recorded_step){row[i].step, m.end_s - m.start_s,
-                                   idle_s_of_step(maker->sides.measured, row + i, end - i)};
+            (struct step_of_recording){row[i].step, m.end_s - m.start_s,
+                                       idle_s_of_step(maker->sides.measured, row + i, end - i)};
         foreign_step_release(&m);
     }
     return status;
@@ -199,15 +206,15 @@ static int compare_strays(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-static void list_strays(struct match_maker *maker)
+static void list_strays(struct row_match_maker *maker)
 {
     struct row_matches *out = maker->out;
     const struct trace *trace = maker->sides.measured;
     out->strays = heap_alloc(trace->label_count + 1, sizeof *out->strays);
     for (size_t i = 0; i < trace->label_count; i++)
         if (maker->stray_rows[i] > 0)
-            out->strays[out->stray_count++] =
-                (struct stray_rows){trace->labels[i], maker->stray_rows[i], maker->stray_s[i]};
+            out->strays[out->stray_count++] = (struct stray_rows){
+                trace->labels[i], maker->stray_rows[i], maker->stray_seconds_by_label[i]};
     if (out->stray_count > 0)
         qsort(out->strays, out->stray_count, sizeof *out->strays, compare_strays);
 }
@@ -215,19 +222,20 @@ static void list_strays(struct match_maker *maker)
 enum status row_matches_find(struct row_matches *matches, const struct trace *predicted,
                              const struct trace *measured, const char *name, struct diag *diag)
 {
-    struct match_maker maker = {.out = matches};
+    struct row_match_maker maker = {.out = matches};
     enum status status = foreign_sides_init(&maker.sides, predicted, measured, name, diag);
     if (status != STATUS_OK)
         return status;
     matches->rank = maker.sides.recorded_rank;
     matches->predicted_rank = maker.sides.predicted_rank;
     size_t p_count, m_count;
-    struct timed_row *p_row =
+    struct row_with_times *p_row =
         foreign_order_rows(predicted, maker.sides.predicted_rank, false, &p_count);
-    struct timed_row *m_row =
+    struct row_with_times *m_row =
         foreign_order_rows(measured, maker.sides.recorded_rank, true, &m_count);
-    struct foreign_step p;
-    maker.stray_s = heap_zalloc(measured->label_count + 1, sizeof *maker.stray_s);
+    struct foreign_step_rows p;
+    maker.stray_seconds_by_label =
+        heap_zalloc(measured->label_count + 1, sizeof *maker.stray_seconds_by_label);
     maker.stray_rows = heap_zalloc(measured->label_count + 1, sizeof *maker.stray_rows);
     matches->is_stray = heap_zalloc(measured->ops.count + 1, sizeof *matches->is_stray);
     foreign_step_init(&maker.sides, false, p_row, p_count, &p);
@@ -238,7 +246,7 @@ enum status row_matches_find(struct row_matches *matches, const struct trace *pr
         list_strays(&maker);
     foreign_step_release(&p);
     foreign_sides_release(&maker.sides);
-    free(maker.stray_s);
+    free(maker.stray_seconds_by_label);
     free(maker.stray_rows);
     free(p_row);
     free(m_row);

@@ -21,15 +21,15 @@
 
 /* One match: predicted rows, and the recorded time for them. */
 struct block_match {
-    uint32_t step;       /* row of row_matches.recorded_steps */
-    bool between_blocks; /* the match is of rows between blocks */
+    uint32_t step;          /* row of row_matches.recorded_steps */
+    bool is_between_blocks; /* the match is of rows between blocks */
     /* the predicted rows: row_matches.rows[row_begin .. row_begin + row_count) */
     uint32_t row_begin, row_count;
     uint32_t measured_rows;
     double measured_s;
 };
 
-struct recorded_step {
+struct step_of_recording {
     int32_t number;
     double span_s; /* from the start of its first row to the end of its last */
     double idle_s; /* part of span_s in which no row runs */
@@ -48,7 +48,7 @@ struct row_matches {
     size_t match_count, capacity;
     uint32_t *rows; /* rows of the prediction */
     size_t row_count, row_capacity;
-    struct recorded_step *recorded_steps;
+    struct step_of_recording *recorded_steps;
     size_t step_count;
     struct stray_rows *strays; /* the longest strays first */
     size_t stray_count;

@@ -239,22 +239,22 @@ static void measure_memory(struct trace_stats *stats, const struct trace *trace,
     memory->peak_time_s = table->time_s[row[0]];
     for (size_t i = 0; i < count; i++) {
         struct stats_category *changed = &category[slot[table->category[row[i]]]];
-        changed->last_bytes = table->bytes[row[i]];
-        if (changed->last_bytes > changed->peak_bytes) {
-            changed->peak_bytes = changed->last_bytes;
+        changed->bytes_at_end = table->bytes[row[i]];
+        if (changed->bytes_at_end > changed->peak_bytes) {
+            changed->peak_bytes = changed->bytes_at_end;
             changed->peak_time_s = table->time_s[row[i]];
         }
         /* The total is summed over all categories after each change: a running sum would accumulate rounding errors. */
         double total = 0;
         for (size_t c = 0; c < memory->category_count; c++)
-            total += category[c].last_bytes;
+            total += category[c].bytes_at_end;
         if (total > memory->peak_bytes) {
             memory->peak_bytes = total;
             memory->peak_time_s = table->time_s[row[i]];
             for (size_t c = 0; c < memory->category_count; c++)
-                category[c].bytes_at_peak = category[c].last_bytes;
+                category[c].bytes_at_peak = category[c].bytes_at_end;
         }
-        memory->last_bytes = total;
+        memory->bytes_at_end = total;
     }
     for (size_t c = 0; c < memory->category_count; c++)
         slot[category[c].category] = 0;

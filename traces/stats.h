@@ -53,7 +53,7 @@ struct stats_category {
     double peak_bytes;    /* the most bytes of the category */
     double peak_time_s;   /* when the peak was first reached */
     double bytes_at_peak; /* the category's bytes at the first peak of the memory as a whole */
-    double last_bytes;    /* the category's bytes at the end of the trace */
+    double bytes_at_end;  /* the category's bytes at the end of the trace */
 };
 
 struct stats_memory {
@@ -61,7 +61,7 @@ struct stats_memory {
     uint16_t memory;                       /* label */
     size_t first_category, category_count; /* the memory's rows of trace_stats.categories[] */
     double peak_bytes, peak_time_s;        /* sum over categories; first time it was reached */
-    double last_bytes;
+    double bytes_at_end;
 };
 
 /* Streams stand in order of rank, then label; memories and categories likewise. */

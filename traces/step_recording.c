@@ -45,7 +45,7 @@ bool step_recording_recognise(const struct text *text)
     return true;
 }
 
-bool step_recording_is_at(const char *path)
+bool step_recording_is_file_at(const char *path)
 {
     struct text text = {0};
     const bool is_one = path_is_file(path) && text_read(&text, path, NULL) == STATUS_OK &&
@@ -172,7 +172,7 @@ static enum status read_group(struct recording_reader *in, struct json_node node
     if (status != STATUS_OK)
         return status;
     for (uint32_t i = 1; i < group->rank_count; i++)
-        group->is_shuffled |= group->ranks[i] < group->ranks[i - 1];
+        group->has_ranks_in_other_order |= group->ranks[i] < group->ranks[i - 1];
     qsort(group->ranks, group->rank_count, sizeof *group->ranks, ascending_i64);
     for (uint32_t i = 1; i < group->rank_count; i++)
         if (group->ranks[i] == group->ranks[i - 1])
@@ -366,7 +366,7 @@ static enum status read_kind(struct recording_reader *in, struct json_node node,
 {
     struct json_node op = json_find(node, "op"), k = json_find(node, "k"), named = op;
     const char *name;
-    int first = STEP_RECORD, end = STEP_EVENT_KIND_COUNT;
+    int first = STEP_RECORD_CUDA_EVENT, end = STEP_EVENT_KIND_COUNT;
     if (op.value == NULL)
         return json_error(node, in->diag, "has no member 'op'");
     enum status status = read_text(in, op, &event->op_name);
@@ -375,7 +375,7 @@ static enum status read_kind(struct recording_reader *in, struct json_node node,
         status = json_as_string(k, &name, in->diag);
         named = k;
         first = 0;
-        end = STEP_RECORD;
+        end = STEP_RECORD_CUDA_EVENT;
     }
     if (status != STATUS_OK)
         return status;
@@ -385,7 +385,7 @@ static enum status read_kind(struct recording_reader *in, struct json_node node,
             return STATUS_OK;
         }
     if (k.value == NULL && strcmp(name, "nonzero") == 0) {
-        event->kind = STEP_ITEM;
+        event->kind = STEP_HOST_READS_VALUE;
         return STATUS_OK;
     }
     return json_error(named, in->diag, "'%.60s' is no %s that this version knows", name,
@@ -424,7 +424,7 @@ static enum status read_operator(struct recording_reader *in, struct json_node n
     return status;
 }
 
-/* Reads how many bytes an all-to-all sends to each rank of its group; sets most_sent_bytes and sent_to_index. */
+/* Reads how many bytes an all-to-all sends to each rank of its group; sets most_bytes_sent_by_a_rank and index_in_group_sent_to. */
 static enum status read_sent_bytes(struct recording_reader *in, struct json_node sent,
                                    struct step_event *event)
 {
@@ -440,15 +440,15 @@ static enum status read_sent_bytes(struct recording_reader *in, struct json_node
         double bytes = 0;
         status = json_as_double(json_element(sent, i), 0, BYTES_LIMIT, &bytes, in->diag);
         receivers += bytes > 0;
-        event->sent_to_index = bytes > 0 ? (int64_t)i : event->sent_to_index;
-        event->most_sent_bytes = fmax(event->most_sent_bytes, bytes);
+        event->index_in_group_sent_to = bytes > 0 ? (int64_t)i : event->index_in_group_sent_to;
+        event->most_bytes_sent_by_a_rank = fmax(event->most_bytes_sent_by_a_rank, bytes);
     }
-    if (receivers != 1 || group->is_shuffled)
-        event->sent_to_index = -1;
-    if (status == STATUS_OK && group->rank_count * event->most_sent_bytes > BYTES_LIMIT)
+    if (receivers != 1 || group->has_ranks_in_other_order)
+        event->index_in_group_sent_to = -1;
+    if (status == STATUS_OK && group->rank_count * event->most_bytes_sent_by_a_rank > BYTES_LIMIT)
         return json_error(sent, in->diag,
                           "%" PRIu32 " times the largest piece, %.0f, is more than 2^50 bytes",
-                          group->rank_count, event->most_sent_bytes);
+                          group->rank_count, event->most_bytes_sent_by_a_rank);
     return status;
 }
 
@@ -482,7 +482,7 @@ static enum status read_event(struct recording_reader *in, struct json_node node
 {
     struct step_event *event = &in->recording->event[number];
     event->group = UINT32_MAX;
-    event->sent_to_index = event->peer_rank = event->batch_number = -1;
+    event->index_in_group_sent_to = event->peer_rank = event->batch_number = -1;
     if (!json_is_object(node))
         return json_error(node, in->diag, "expected an event: {\"op\": ...}");
     enum status status = read_kind(in, node, event);
@@ -491,12 +491,14 @@ static enum status read_event(struct recording_reader *in, struct json_node node
     if (status == STATUS_OK)
         status = read_i64(in, node, "e", -1, NUMBER_LIMIT, -1, &event->cuda_event);
     if (status == STATUS_OK)
-        status = read_i64(in, node, "on", -1, (int64_t)number - 1, -1, &event->awaited_event);
-    if (status == STATUS_OK && event->kind < STEP_RECORD)
+        status =
+            read_i64(in, node, "on", -1, (int64_t)number - 1, -1, &event->index_of_awaited_event);
+    if (status == STATUS_OK && event->kind < STEP_RECORD_CUDA_EVENT)
         status = read_operator(in, node, event);
     if (status == STATUS_OK && event->kind == STEP_COLLECTIVE)
         status = read_collective(in, node, event);
-    if (status == STATUS_OK && (event->kind == STEP_RECORD || event->kind == STEP_WAIT) &&
+    if (status == STATUS_OK &&
+        (event->kind == STEP_RECORD_CUDA_EVENT || event->kind == STEP_STREAM_WAIT_FOR_EVENT) &&
         event->cuda_event < 0)
         return json_error(node, in->diag, "has no member 'e', the event of the stream");
     return status;

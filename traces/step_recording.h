@@ -29,12 +29,12 @@ enum step_event_kind {
     STEP_COLLECTIVE, /* "comm" */
     STEP_OPAQUE,     /* a kernel of which only the bytes are known */
     /* the kinds of other events, which have no "k" and which the member "op" names */
-    STEP_RECORD,    /* stream `s` records event `e` */
-    STEP_WAIT,      /* stream `s` waits for event `e` */
-    STEP_HOST_WAIT, /* the host waits for event `e`, or for stream `s` */
+    STEP_RECORD_CUDA_EVENT,     /* stream `s` records event `e` */
+    STEP_STREAM_WAIT_FOR_EVENT, /* stream `s` waits for event `e` */
+    STEP_HOST_WAIT_FOR_EVENT,   /* the host waits for event `e`, or for stream `s` */
     /* the host reads a value of the device ("item", "nonzero"): it waits for stream `s` */
-    STEP_ITEM,
-    STEP_WORK_WAIT, /* stream `s` waits for the collective event[awaited_event] */
+    STEP_HOST_READS_VALUE,
+    STEP_WAIT_FOR_COLLECTIVE, /* stream `s` waits for the collective event[index_of_awaited_event] */
     STEP_EVENT_KIND_COUNT
 };
 
@@ -76,17 +76,17 @@ struct step_event {
     /* for records and waits: the number of the CUDA event. The host waits for the whole stream if
      * this is -1 or an event that the step has not recorded, such as 0. */
     int64_t cuda_event;
-    /* for STEP_WORK_WAIT: the index in event[] of the collective for which it waits; -1: unknown */
-    int64_t awaited_event;
+    /* for STEP_WAIT_FOR_COLLECTIVE: the index in event[] of the collective for which it waits; -1: unknown */
+    int64_t index_of_awaited_event;
     uint32_t group; /* of collectives: row of group[]; UINT32_MAX: none */
     double flops, read_bytes, written_bytes;
     /* of collectives: bytes of the whole tensor that is gathered, scattered or reduced */
     double full_tensor_bytes;
     /* for an uneven all-to-all: the most bytes that are sent to one rank; 0: every rank gets the same */
-    double most_sent_bytes;
+    double most_bytes_sent_by_a_rank;
     /* for an uneven all-to-all that sends to one rank only: the index of that rank in the group; -1: no rank or several
-     * ranks get bytes, or the group is_shuffled */
-    int64_t sent_to_index;
+     * ranks get bytes, or the group has_ranks_in_other_order */
+    int64_t index_in_group_sent_to;
     /* of sends and receives: the global rank of the other side; the number of the batch of messages that are started
      * together; -1: none */
     int64_t peer_rank, batch_number;
@@ -105,8 +105,8 @@ struct step_storage {
 struct step_group {
     const char *key, *name;
     uint32_t rank_count;
-    int64_t *ranks;   /* ascending; the recorded rank is among them */
-    bool is_shuffled; /* the program lists the ranks in another order */
+    int64_t *ranks;                /* ascending; the recorded rank is among them */
+    bool has_ranks_in_other_order; /* the program lists the ranks in another order */
 };
 
 /* A recorded step. All-zero is empty. */
@@ -145,7 +145,7 @@ struct step_recording {
 bool step_recording_recognise(const struct text *text);
 
 /* True if `path` is a regular file that step_recording_recognise() accepts, compressed or not. */
-bool step_recording_is_at(const char *path);
+bool step_recording_is_file_at(const char *path);
 
 /* Reads a recording. name stands for the text in messages. *recording must be all-zero; release it in either case.
  * Other formats, other versions, and members that contradict each other are errors. */

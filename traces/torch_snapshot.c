@@ -21,7 +21,7 @@ static uint64_t bytes_member(const struct pickle_value *dict, const char *key)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static const struct pickle_item *list_items(const struct pickle_value *list)
+static const struct pickle_item *items_of_pickle_list(const struct pickle_value *list)
 {
     return list != NULL && list->kind == PICKLE_LIST ? list->first_item : NULL;
 }
@@ -41,7 +41,7 @@ static bool is_python(const char *file)
     return name[0] == '<' || (dot == NULL && name[0] != '\0' && strcmp(name, "??") != 0);
 }
 
-static bool is_of_framework(const char *file)
+static bool is_source_file_of_framework(const char *file)
 {
     static const char *const parts[] = {"/torch/", "/deepspeed/"};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
@@ -50,7 +50,7 @@ static bool is_of_framework(const char *file)
     return false;
 }
 
-static const char *file_of(const struct pickle_item *frame)
+static const char *source_file_of_frame(const struct pickle_item *frame)
 {
     return pickle_text_or(pickle_find(frame->value, "filename"), "");
 }
@@ -58,19 +58,20 @@ static const char *file_of(const struct pickle_item *frame)
 /* Replaces *out by the name of the place that allocated a block, "modeling.py:120 forward": the innermost frame in the
  * user's code; else the innermost frame in Python; else, in a thread of autograd or a bare native thread, words that
  * say so; else the innermost frame of all. Without any frame, words say that no stack was recorded. */
-static void set_site_name(struct text *out, const struct pickle_value *block)
+static void append_allocation_site_name(struct text *out, const struct pickle_value *block)
 {
     const struct pickle_value *frames = pickle_find(block, "frames");
-    if (list_items(frames) == NULL && list_items(pickle_find(block, "history")) != NULL)
-        frames = pickle_find(list_items(pickle_find(block, "history"))->value, "frames");
-    const struct pickle_item *first = list_items(frames), *chosen = NULL, *python = NULL;
+    if (items_of_pickle_list(frames) == NULL &&
+        items_of_pickle_list(pickle_find(block, "history")) != NULL)
+        frames = pickle_find(items_of_pickle_list(pickle_find(block, "history"))->value, "frames");
+    const struct pickle_item *first = items_of_pickle_list(frames), *chosen = NULL, *python = NULL;
     bool autograd = false;
     for (const struct pickle_item *i = first; i != NULL && chosen == NULL; i = i->next) {
         autograd |= strstr(pickle_text_or(pickle_find(i->value, "name"), ""), "autograd::") != NULL;
-        if (!is_python(file_of(i)))
+        if (!is_python(source_file_of_frame(i)))
             continue;
         python = python == NULL ? i : python;
-        if (!is_of_framework(file_of(i)))
+        if (!is_source_file_of_framework(source_file_of_frame(i)))
             chosen = i;
     }
     /* The innermost frame is the function with which libstdc++ starts a thread: no other frame was recorded. */
@@ -162,7 +163,7 @@ static int64_t find_device(const struct pickle_value *segments)
 {
     uint64_t total[DEVICES_MAX] = {0};
     int64_t most = 0;
-    for (const struct pickle_item *i = list_items(segments); i != NULL; i = i->next) {
+    for (const struct pickle_item *i = items_of_pickle_list(segments); i != NULL; i = i->next) {
         int64_t device = pickle_int_or(pickle_find(i->value, "device"), 0);
         if (device < 0 || device >= DEVICES_MAX)
             continue;
@@ -212,7 +213,8 @@ static int compare_changes(const void *left, const void *right)
 }
 
 /* Returns the index of the first freed block at or after an address. */
-static size_t first_freed(const struct changes_since_failure *since, uint64_t address)
+static size_t first_freed_block_from_address(const struct changes_since_failure *since,
+                                             uint64_t address)
 {
     size_t low = 0, high = since->freed_count;
     while (low < high) {
@@ -267,10 +269,10 @@ static void find_changes(struct torch_snapshot *s, struct changes_since_failure 
 static void find_failure(struct torch_snapshot *s, struct changes_since_failure *since,
                          const struct pickle_value *traces)
 {
-    const struct pickle_item *trace = list_items(traces);
+    const struct pickle_item *trace = items_of_pickle_list(traces);
     for (int64_t i = 0; i < s->device && trace != NULL; i++)
         trace = trace->next;
-    since->history = trace == NULL ? NULL : list_items(trace->value);
+    since->history = trace == NULL ? NULL : items_of_pickle_list(trace->value);
     for (const struct pickle_item *i = since->history; i != NULL; i = i->next)
         if (strcmp(pickle_text_or(pickle_find(i->value, "action"), ""), "oom") == 0) {
             since->failure = i;
@@ -286,7 +288,8 @@ static void raise_largest_free(struct torch_snapshot *s, const struct changes_si
                                uint64_t address, uint64_t bytes)
 {
     uint64_t at = address, end = address + bytes;
-    for (size_t i = first_freed(since, address); i <= since->freed_count && at < end; i++) {
+    for (size_t i = first_freed_block_from_address(since, address);
+         i <= since->freed_count && at < end; i++) {
         const struct snapshot_change *freed = i < since->freed_count ? &since->freed[i] : NULL;
         uint64_t until = freed != NULL && freed->address < end ? freed->address : end;
         if (until > at && until - at > s->largest_free_bytes)
@@ -302,7 +305,7 @@ static void add_active_block(struct torch_snapshot *s, struct site_table *sites,
     s->active_bytes += bytes;
     s->requested_bytes += asked > 0 ? asked : bytes;
     s->active_block_count++;
-    set_site_name(&name, frames);
+    append_allocation_site_name(&name, frames);
     add_site(sites, &name, bytes);
     text_release(&name);
 }
@@ -313,8 +316,8 @@ static void add_blocks(struct torch_snapshot *s, struct site_table *sites,
 {
     /* the blocks of a segment follow each other without gaps */
     uint64_t address = bytes_member(segment, "address"), size;
-    for (const struct pickle_item *i = list_items(pickle_find(segment, "blocks")); i != NULL;
-         i = i->next, address += size) {
+    for (const struct pickle_item *i = items_of_pickle_list(pickle_find(segment, "blocks"));
+         i != NULL; i = i->next, address += size) {
         const char *state = pickle_text_or(pickle_find(i->value, "state"), "");
         /* active_allocated or active_pending_free */
         bool active = strncmp(state, "active", 6) == 0;
@@ -328,13 +331,13 @@ static void add_blocks(struct torch_snapshot *s, struct site_table *sites,
 
 /* Adds the blocks that were in use at the failure and have been freed since. Each counts for the place that allocated
  * it or, if the history does not reach back to its allocation, for the place that freed it. */
-static void add_freed(struct torch_snapshot *s, struct site_table *sites,
-                      const struct changes_since_failure *since)
+static void add_blocks_freed_after_failure(struct torch_snapshot *s, struct site_table *sites,
+                                           const struct changes_since_failure *since)
 {
     for (const struct pickle_item *i = since->history;
          since->freed_count > 0 && i != since->failure; i = i->next) {
         uint64_t address = bytes_member(i->value, "addr");
-        size_t k = first_freed(since, address);
+        size_t k = first_freed_block_from_address(since, address);
         if (k < since->freed_count && since->freed[k].address == address &&
             strcmp(pickle_text_or(pickle_find(i->value, "action"), ""), "alloc") == 0)
             since->freed[k].allocation = i->value;
@@ -386,7 +389,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
                             "is a pickle, but not a snapshot of PyTorch's: it has no 'segments'");
         goto out;
     }
-    for (const struct pickle_item *i = list_items(segments); i != NULL; i = i->next)
+    for (const struct pickle_item *i = items_of_pickle_list(segments); i != NULL; i = i->next)
         if (pickle_find(i->value, "total_size") == NULL) {
             status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                                 "is a pickle, but not a snapshot of PyTorch's: a segment has no "
@@ -396,14 +399,14 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
     s->device = find_device(segments);
     find_failure(s, &since, pickle_find(root, "device_traces"));
     find_changes(s, &since);
-    for (const struct pickle_item *i = list_items(segments); i != NULL; i = i->next) {
+    for (const struct pickle_item *i = items_of_pickle_list(segments); i != NULL; i = i->next) {
         if (pickle_int_or(pickle_find(i->value, "device"), 0) != s->device)
             continue;
         s->reserved_bytes += bytes_member(i->value, "total_size");
         s->segment_count++;
         add_blocks(s, &sites, &since, i->value);
     }
-    add_freed(s, &sites, &since);
+    add_blocks_freed_after_failure(s, &sites, &since);
     if (s->site_count > 0)
         qsort(s->site, s->site_count, sizeof *s->site, compare_sites);
     status = check_sums(s, name, diag);

@@ -8,12 +8,12 @@
 
 void trace_release(struct trace *trace)
 {
-#define RELEASE(name, type) free(trace->ops.name);
-    TRACE_OP_COLUMNS(RELEASE)
-#undef RELEASE
-#define RELEASE(name, type) free(trace->memory.name);
-    TRACE_MEMORY_COLUMNS(RELEASE)
-#undef RELEASE
+#define FREE_TRACE_COLUMN(name, type) free(trace->ops.name);
+    TRACE_OP_COLUMNS(FREE_TRACE_COLUMN)
+#undef FREE_TRACE_COLUMN
+#define FREE_TRACE_COLUMN(name, type) free(trace->memory.name);
+    TRACE_MEMORY_COLUMNS(FREE_TRACE_COLUMN)
+#undef FREE_TRACE_COLUMN
     free(trace->header_keys);
     free(trace->labels);
     free(trace->label_id_of_slot);
@@ -142,9 +142,9 @@ size_t trace_add_op(struct trace *trace)
         TRACE_OP_COLUMNS(GROW)
 #undef GROW
     }
-#define CLEAR(name, type) ops->name[ops->count] = 0;
-    TRACE_OP_COLUMNS(CLEAR)
-#undef CLEAR
+#define CLEAR_NEW_TRACE_COLUMN(name, type) ops->name[ops->count] = 0;
+    TRACE_OP_COLUMNS(CLEAR_NEW_TRACE_COLUMN)
+#undef CLEAR_NEW_TRACE_COLUMN
     return ops->count++;
 }
 
@@ -159,8 +159,8 @@ size_t trace_add_memory(struct trace *trace)
         TRACE_MEMORY_COLUMNS(GROW)
 #undef GROW
     }
-#define CLEAR(name, type) memory->name[memory->count] = 0;
-    TRACE_MEMORY_COLUMNS(CLEAR)
-#undef CLEAR
+#define CLEAR_NEW_TRACE_COLUMN(name, type) memory->name[memory->count] = 0;
+    TRACE_MEMORY_COLUMNS(CLEAR_NEW_TRACE_COLUMN)
+#undef CLEAR_NEW_TRACE_COLUMN
     return memory->count++;
 }

@@ -182,7 +182,7 @@ static double direct_call_s(const struct cudnn *dnn, const struct size *s, bool 
         .kv_heads = s->kv_heads,
         .dim = s->dim,
         .vdim = s->dim,
-        .mask = s->mask == MASK_CAUSAL ? FUSED_FROM_START : FUSED_ALL,
+        .mask = s->mask == MASK_CAUSAL ? FUSED_MASK_CAUSAL_FROM_START : FUSED_MASK_NONE,
         .is_backward = backward,
     };
     struct direct_plan a = {.measured_calls = repeats,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* Returns the bit of note number `note` of row `row` (struct idle_options). */
-static uint64_t note_bit(size_t row, size_t note)
+static uint64_t bit_of_choice_row_note(size_t row, size_t note)
 {
     static const uint64_t one = 1;
     unsigned bit = 0;
@@ -18,7 +18,8 @@ static uint64_t note_bit(size_t row, size_t note)
 }
 
 /* Returns whether a row has notes and the user gave its option. */
-static bool is_row_given(const struct options *options, const struct choice_row *row)
+static bool is_option_of_choice_row_given(const struct options *options,
+                                          const struct choice_row *row)
 {
     return row->note[0].text != NULL && options_given(options, row->option->name);
 }
@@ -26,7 +27,7 @@ static bool is_row_given(const struct options *options, const struct choice_row 
 bool idle_options_any_given(const struct options *options)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
-        if (is_row_given(options, &choice_rows[i]))
+        if (is_option_of_choice_row_given(options, &choice_rows[i]))
             return true;
     return false;
 }
@@ -35,12 +36,13 @@ void idle_options_add(struct idle_options *idle, const struct options *options,
                       const struct request *r, const struct choices *c)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
-        for (size_t k = 0; k < CHOICE_NOTES_MAX && is_row_given(options, &choice_rows[i]); k++) {
+        for (size_t k = 0;
+             k < CHOICE_NOTES_MAX && is_option_of_choice_row_given(options, &choice_rows[i]); k++) {
             if (choice_rows[i].note[k].text == NULL)
                 continue;
-            idle->given_bits |= note_bit(i, k);
+            idle->given_bits |= bit_of_choice_row_note(i, k);
             if (!choice_row_note_applies(&choice_rows[i], k, r, c))
-                idle->used_bits |= note_bit(i, k);
+                idle->used_bits |= bit_of_choice_row_note(i, k);
         }
 }
 
@@ -54,15 +56,16 @@ void idle_options_add_notes(const struct idle_options *idle, struct diag *note)
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
         for (size_t k = 0; k < CHOICE_NOTES_MAX; k++) {
             const char *text = choice_rows[i].note[k].text;
-            if (text == NULL || ((idle->given_bits & ~idle->used_bits) & note_bit(i, k)) == 0)
+            if (text == NULL ||
+                ((idle->given_bits & ~idle->used_bits) & bit_of_choice_row_note(i, k)) == 0)
                 continue;
             const struct option_label name = options_label(choice_rows[i].option->name);
             diag_note(note, (struct loc){.name = name.text}, "%s", text);
         }
 }
 
-void idle_options_note_single(const struct options *options, const struct request *r,
-                              const struct choices *c, struct diag *note)
+void idle_options_note_one_prediction(const struct options *options, const struct request *r,
+                                      const struct choices *c, struct diag *note)
 {
     struct idle_options idle = {0};
     idle_options_add(&idle, options, r, c);

@@ -36,7 +36,7 @@ void idle_options_add_notes(const struct idle_options *idle, struct diag *note);
 
 /* Adds to `note` a message for each given option that a configuration does not use. For a command that makes only
  * one configuration. */
-void idle_options_note_single(const struct options *options, const struct request *r,
-                              const struct choices *c, struct diag *note);
+void idle_options_note_one_prediction(const struct options *options, const struct request *r,
+                                      const struct choices *c, struct diag *note);
 
 #endif

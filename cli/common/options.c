@@ -72,7 +72,7 @@ static enum status parse_choice(const struct option *option, const char *text, i
     struct text all = {0};
     for (size_t i = 0; i < option->name_count; i++)
         text_printf(&all, "%s%s", i == 0 ? "" : ", ", option->names[i]);
-    const char *near = diag_synonym_among(text, option->names, option->name_count);
+    const char *near = diag_synonym_in_list(text, option->names, option->name_count);
     if (near == NULL)
         near = diag_option_for_value(text);
     enum status status =
@@ -201,7 +201,7 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
     return parse_given_value(options->sets, option, argv[++*i], value, diag);
 }
 
-static enum status parse_fallbacks(struct options *options, struct diag *diag)
+static enum status parse_fallback_values(struct options *options, struct diag *diag)
 {
     size_t row = 0;
     for (size_t s = 0; options->sets[s] != NULL; s++)
@@ -237,7 +237,7 @@ enum status options_parse(struct options *options, const struct option_set *cons
                 return status;
         }
     }
-    return parse_fallbacks(options, diag);
+    return parse_fallback_values(options, diag);
 }
 
 void options_release(struct options *options)
@@ -283,7 +283,7 @@ double options_number(const struct options *options, const char *name)
         ->real_number;
 }
 
-int options_choice(const struct options *options, const char *name)
+int options_index_of_choice(const struct options *options, const char *name)
 {
     const struct option_value *value = find_value(options, name, 1u << OPTION_CHOICE);
     return value->text == NULL ? -1 : (int)value->whole_number;
@@ -296,8 +296,8 @@ const char *const *options_list(const struct options *options, const char *name,
     return value->texts;
 }
 
-enum status options_supply(struct options *options, const char *name, const char *value,
-                           struct diag *diag)
+enum status options_set_as_if_given(struct options *options, const char *name, const char *value,
+                                    struct diag *diag)
 {
     size_t row;
     const struct option *option = find_option(options->sets, name, strlen(name), &row);
@@ -309,7 +309,7 @@ enum status options_supply(struct options *options, const char *name, const char
                        &options->value[row], diag);
 }
 
-enum status options_check(const struct option *option, const char *value, struct diag *diag)
+enum status options_check_value(const struct option *option, const char *value, struct diag *diag)
 {
     struct option_value parsed = {0};
     enum status status = parse_value(option, value, &parsed, diag);
@@ -326,7 +326,7 @@ void options_replace_text(struct options *options, const char *name, const char 
     options->value[row].text = text;
 }
 
-void options_withdraw(struct options *options, const char *name)
+void options_set_not_given(struct options *options, const char *name)
 {
     size_t row;
     const struct option *option = find_option(options->sets, name, strlen(name), &row);

@@ -50,7 +50,7 @@ struct options {
     struct option_value *value;           /* [options of all sets, set after set] */
     const char **argument;
     size_t argument_count;
-    struct arena arena; /* holds the texts that were given to options_supply() */
+    struct arena arena; /* holds the texts that were given to options_set_as_if_given() */
 };
 
 /* The name of an option as messages show it: "--seq", "-o". */
@@ -72,25 +72,26 @@ bool options_given(const struct options *options, const char *name);
 const char *options_text(const struct options *options, const char *name);
 int64_t options_count(const struct options *options, const char *name); /* 0: it has no value */
 double options_number(const struct options *options, const char *name); /* 0: it has no value */
-int options_choice(const struct options *options, const char *name);    /* -1: it has no value */
+int options_index_of_choice(const struct options *options,
+                            const char *name); /* -1: it has no value */
 
 /* Returns the texts of a repeatable option in the order in which they were given, and sets *count to their number. */
 const char *const *options_list(const struct options *options, const char *name, size_t *count);
 
 /* Sets an option that was not given, as if the user had given it. For a flag, `value` is NULL. The
  * text is copied. */
-enum status options_supply(struct options *options, const char *name, const char *value,
-                           struct diag *diag);
+enum status options_set_as_if_given(struct options *options, const char *name, const char *value,
+                                    struct diag *diag);
 
 /* Fails if the option does not accept the value, with the same message as options_parse(). */
-enum status options_check(const struct option *option, const char *value, struct diag *diag);
+enum status options_check_value(const struct option *option, const char *value, struct diag *diag);
 
 /* Replaces the text of an option. The new text has to outlive the options. Whether the option counts as given does not
  * change. */
 void options_replace_text(struct options *options, const char *name, const char *text);
 
 /* Treats an option as not given and without a fallback from now on. */
-void options_withdraw(struct options *options, const char *name);
+void options_set_not_given(struct options *options, const char *name);
 
 /* Returns the row of an option; NULL: no set has an option of that name. */
 const struct option *options_find(const struct option_set *const *sets, const char *name);

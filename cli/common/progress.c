@@ -16,7 +16,7 @@
 
 enum { BAR = 30, BAR_LEAST = 6 };
 
-#define EVERY_S 0.1
+#define PROGRESS_PERIOD_S 0.1
 
 static double now_s(void)
 {
@@ -27,14 +27,14 @@ static double now_s(void)
 
 /* The search whose progress is shown. Searches do not overlap. */
 static struct {
-    bool to_terminal; /* standard error is a terminal */
+    bool is_on_terminal; /* standard error is a terminal */
     double began_s, printed_s;
 } search;
 
 static void begin_progress_line(const struct progress *p)
 {
     (void)p;
-    search.to_terminal = isatty(STDERR_FILENO) == 1;
+    search.is_on_terminal = isatty(STDERR_FILENO) == 1;
     search.began_s = now_s();
     search.printed_s = 0;
 }
@@ -50,13 +50,13 @@ static void put_duration(char *buffer, size_t size, double seconds)
 }
 
 /* Writes a bar and "257/884, 87.3/s, 0:07 left" or, with a note, "257/884, 0:07 left, NOTE". Writes
- * nothing if the line before is less than EVERY_S old. The bar takes the rest of the terminal's
+ * nothing if the line before is less than PROGRESS_PERIOD_S old. The bar takes the rest of the terminal's
  * line, but at most BAR columns; if less than BAR_LEAST is left, there is no bar. A line that is
  * too long is cut off, because if it wrapped, the next update could not overwrite it. */
 static void update_progress_line(const struct progress *p, size_t done, const char *note)
 {
     double now = now_s(), spent = now - search.began_s;
-    if (!search.to_terminal || now - search.printed_s < EVERY_S || p->job_count == 0)
+    if (!search.is_on_terminal || now - search.printed_s < PROGRESS_PERIOD_S || p->job_count == 0)
         return;
     search.printed_s = now;
     if (done > p->job_count)
@@ -88,11 +88,11 @@ static void update_progress_line(const struct progress *p, size_t done, const ch
 
 static void end_progress_line(void)
 {
-    if (search.to_terminal && search.printed_s > 0) {
+    if (search.is_on_terminal && search.printed_s > 0) {
         fputs("\r\033[K", stderr);
         fflush(stderr);
     }
-    search.to_terminal = false;
+    search.is_on_terminal = false;
 }
 
 void progress_show_on_terminal(void)
@@ -112,7 +112,7 @@ static struct sigaction alarm_before;
 
 /* Prints a line such as "simulating, 12 s", from QUIET_S seconds on. It runs in a signal handler,
  * so it must not use stdio. */
-static void print_part_on_alarm(int number)
+static void print_progress_on_alarm(int number)
 {
     (void)number;
     static const char end[] = " s\033[K";
@@ -138,12 +138,12 @@ static void print_part_on_alarm(int number)
     errno = error;
 }
 
-void progress_show_part(const char *what)
+void progress_show_part_of_work(const char *what)
 {
     const struct itimerval every = {{1, 0}, {1, 0}}, never = {{0, 0}, {0, 0}};
     bool began = part != NULL;
     if (what != NULL && !began && isatty(STDERR_FILENO) == 1) {
-        struct sigaction action = {.sa_handler = print_part_on_alarm, .sa_flags = SA_RESTART};
+        struct sigaction action = {.sa_handler = print_progress_on_alarm, .sa_flags = SA_RESTART};
         sigemptyset(&action.sa_mask);
         part_s = 0;
         part = what;

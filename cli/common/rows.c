@@ -93,7 +93,7 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
         if (column->label == NULL)
             continue;
         labelled |= column->label[0] != '\0';
-        heads[shown++] = column->page_label != NULL ? column->page_label : column->label;
+        heads[shown++] = column->label_on_page != NULL ? column->label_on_page : column->label;
     }
     if (rows->page != NULL)
         page_begin_table(rows->page, details, heads);
@@ -112,8 +112,8 @@ static bool is_object_on_one_line(const struct rows *rows)
     if (rows->single_row_key != NULL || rows->column_count > FLAT_MAX)
         return false;
     for (size_t i = 0; i < rows->column_count; i++)
-        if (column_kind_of(&rows->column[i]) == COLUMN_ROWS ||
-            column_kind_of(&rows->column[i]) == COLUMN_SINGLE_ROW)
+        if (column_kind_of(&rows->column[i]) == COLUMN_NESTED_ROWS ||
+            column_kind_of(&rows->column[i]) == COLUMN_NESTED_ROW)
             return false;
     return true;
 }
@@ -205,13 +205,13 @@ static void put_number_as_text(struct text *out, const struct column *column, do
     case COLUMN_SECONDS_DIFFERENCE: /* what rounds to 0 is shown as +0.000 */
         text_printf(out, "%+.3f", fabs(1e3 * value) < 5e-4 ? 0 : 1e3 * value);
         break;
-    case COLUMN_MEMORY:
+    case COLUMN_BYTES_WITH_UNIT:
         units_put_gib(out, value);
         break;
     case COLUMN_GIB:
         text_printf(out, "%.2f", value / 0x1p30);
         break;
-    case COLUMN_ERROR:
+    case COLUMN_SIGNED_PERCENT:
         text_printf(out, "%+.1f%s", 100 * value, unit);
         break;
     case COLUMN_SHARE:
@@ -220,7 +220,7 @@ static void put_number_as_text(struct text *out, const struct column *column, do
     case COLUMN_PERCENT:
         text_printf(out, "%.0f%s", 100 * value, unit);
         break;
-    case COLUMN_DEVIATION:
+    case COLUMN_SMALL_NUMBER:
         text_printf(out, "%.1e", value);
         break;
     default:
@@ -234,7 +234,7 @@ static void put_json_number(struct json_out *json, const struct column *column, 
     if (kind == COLUMN_FLAG)
         json_put_bool(json, column->key, value != 0);
     else if (isfinite(value) &&
-             (kind == COLUMN_COUNT || kind == COLUMN_MEMORY || kind == COLUMN_GIB))
+             (kind == COLUMN_COUNT || kind == COLUMN_BYTES_WITH_UNIT || kind == COLUMN_GIB))
         json_put_count(json, column->key, (uint64_t)value);
     else
         json_put_number(json, column->key, value);
@@ -282,16 +282,17 @@ void rows_end(struct rows *rows)
         end_row(rows->outer_rows);
 }
 
-void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_table *table)
+void rows_begin_nested_rows(struct rows *inner, struct rows *rows, const struct row_table *table)
 {
     const struct column *column = next_column(rows);
-    assert(column_kind_of(column) == COLUMN_ROWS && strcmp(column->description, table->name) == 0);
+    assert(column_kind_of(column) == COLUMN_NESTED_ROWS &&
+           strcmp(column->description, table->name) == 0);
     put_csv_field(rows, column, "");
     *inner = (struct rows){.json = rows->json, .outer_rows = rows};
     rows_begin(inner, column->key, NULL, table);
 }
 
-void rows_begin_single(struct rows *rows, const char *key, const struct row_table *table)
+void rows_begin_single_row(struct rows *rows, const char *key, const struct row_table *table)
 {
     assert(rows->out == NULL && rows->csv == NULL && rows->page == NULL);
     rows->column = table->column;
@@ -300,20 +301,20 @@ void rows_begin_single(struct rows *rows, const char *key, const struct row_tabl
     rows->single_row_key = key;
 }
 
-void rows_begin_inner_single(struct rows *inner, struct rows *rows, const struct row_table *table)
+void rows_begin_nested_row(struct rows *inner, struct rows *rows, const struct row_table *table)
 {
     const struct column *column = next_column(rows);
-    assert(column_kind_of(column) == COLUMN_SINGLE_ROW &&
+    assert(column_kind_of(column) == COLUMN_NESTED_ROW &&
            strcmp(column->description, table->name) == 0);
     put_csv_field(rows, column, "");
     *inner = (struct rows){.json = rows->json, .outer_rows = rows};
-    rows_begin_single(inner, column->key, table);
+    rows_begin_single_row(inner, column->key, table);
 }
 
 void rows_begin_object(struct rows *rows)
 {
     const struct column *column = next_column(rows);
-    assert(column_kind_of(column) == COLUMN_OBJECT);
+    assert(column_kind_of(column) == COLUMN_JSON_OBJECT);
     put_csv_field(rows, column, "");
     if (rows->json != NULL)
         json_begin_object(rows->json, column->key);

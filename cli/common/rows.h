@@ -26,15 +26,15 @@ enum column_kind {
     COLUMN_SECONDS,            /* shown in ms */
     COLUMN_SECONDS_DIFFERENCE, /* a difference in seconds with its sign, shown in ms */
     COLUMN_BYTES,              /* bytes, shown as a whole number */
-    COLUMN_MEMORY,             /* bytes, shown with a unit: "1.28 GiB" */
+    COLUMN_BYTES_WITH_UNIT,    /* bytes, shown with a unit: "1.28 GiB" */
     COLUMN_GIB,                /* bytes, shown in GiB */
-    COLUMN_ERROR,     /* a fraction with its sign, shown in percent; "-" if it is not known */
-    COLUMN_SHARE,     /* a fraction, shown in percent; "-" if it is not known */
-    COLUMN_PERCENT,   /* a fraction, shown in percent without decimals */
-    COLUMN_DEVIATION, /* a small number, shown as 1.2e-05; "-" if it is not known */
-    COLUMN_ROWS, /* rows of another table, which only JSON has; `description` is that table's name */
-    COLUMN_OBJECT, /* numbers and texts with names of their own, which only JSON has */
-    COLUMN_SINGLE_ROW, /* one row of another table, which only JSON has; `description` is that table's name */
+    COLUMN_SIGNED_PERCENT, /* a fraction with its sign, shown in percent; "-" if it is not known */
+    COLUMN_SHARE,          /* a fraction, shown in percent; "-" if it is not known */
+    COLUMN_PERCENT,        /* a fraction, shown in percent without decimals */
+    COLUMN_SMALL_NUMBER,   /* a small number, shown as 1.2e-05; "-" if it is not known */
+    COLUMN_NESTED_ROWS, /* rows of another table, which only JSON has; `description` is that table's name */
+    COLUMN_JSON_OBJECT, /* numbers and texts with names of their own, which only JSON has */
+    COLUMN_NESTED_ROW, /* one row of another table, which only JSON has; `description` is that table's name */
     COLUMN_KIND_COUNT,
     COLUMN_KIND_MASK = 31, /* the bits of a kind; the flags below may be added */
     COLUMN_OPTIONAL = 32,  /* a row may lack the column: rows_skip_column() */
@@ -44,7 +44,7 @@ enum column_kind {
 struct column {
     const char *key, *label;
     /* the label in a page, which contains the unit; NULL: the same as `label` */
-    const char *page_label;
+    const char *label_on_page;
     int kind;       /* enum column_kind, with flags */
     int text_width; /* width of the column in text; negative: left-aligned */
     /* the description in the schema; "common.json" or "choices.json": that schema describes the key; NULL: the key
@@ -72,7 +72,7 @@ struct rows {
     const struct column *column;
     size_t column_count,
         filled_columns; /* number of columns, and of those that are filled in this row */
-    /* the rows of the other table, of which these rows fill one column (COLUMN_ROWS or COLUMN_SINGLE_ROW); NULL:
+    /* the rows of the other table, of which these rows fill one column (COLUMN_NESTED_ROWS or COLUMN_NESTED_ROW); NULL:
      * they fill no column */
     struct rows *outer_rows;
     /* the key of a JSON member that is a single row, not an array of rows; NULL: there may be many rows */
@@ -91,13 +91,13 @@ void rows_skip_column(struct rows *rows); /* for an OPTIONAL column that the row
 void rows_end(struct rows *rows);
 
 /* Fills a column ROWS: begins rows of another table, which rows_end(inner) ends. */
-void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_table *table);
+void rows_begin_nested_rows(struct rows *inner, struct rows *rows, const struct row_table *table);
 
 /* Begins a single row, which is the object `key` of JSON, the only output. After its last column, rows_end() ends
  * it. */
-void rows_begin_single(struct rows *rows, const char *key, const struct row_table *table);
+void rows_begin_single_row(struct rows *rows, const char *key, const struct row_table *table);
 /* Fills a column SINGLE_ROW: begins a single row of another table, which rows_end(inner) ends. */
-void rows_begin_inner_single(struct rows *inner, struct rows *rows, const struct row_table *table);
+void rows_begin_nested_row(struct rows *inner, struct rows *rows, const struct row_table *table);
 
 /* Begin and end a column OBJECT. Between the two calls the caller writes the members of the object
  * to rows->json, unless rows->json is NULL. */

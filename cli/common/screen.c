@@ -8,15 +8,15 @@
 #include <unistd.h>
 
 enum {
-    WIDTH_USUAL = 80, /* the columns that are assumed for a terminal of unknown width */
-    WIDTH_LEAST = 40,
-    WIDTH_MOST = 100, /* longer lines are hard to read */
+    SCREEN_WIDTH_ASSUMED = 80, /* the columns that are assumed for a terminal of unknown width */
+    SCREEN_WIDTH_MIN = 40,
+    SCREEN_WIDTH_MAX = 100, /* longer lines are hard to read */
     INDENT = 2,
     LABEL_WIDTH = 14,
-    BARS_SHOWN = 5,
+    BARS_SHOWN_MAX = 5,
     BAR_LABEL_WIDTH = 31,
     BAR_VALUE_WIDTH = 10,
-    BAR_LONGEST = 24,
+    BAR_LENGTH_MAX = 24,
 };
 
 /* Bars with a smaller share of the whole are joined. */
@@ -28,16 +28,16 @@ size_t screen_width(int file)
     if (isatty(file) != 1)
         return 0;
     if (ioctl(file, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-        return WIDTH_USUAL;
-    return size.ws_col < WIDTH_LEAST  ? WIDTH_LEAST
-           : size.ws_col > WIDTH_MOST ? WIDTH_MOST
-                                      : size.ws_col;
+        return SCREEN_WIDTH_ASSUMED;
+    return size.ws_col < SCREEN_WIDTH_MIN   ? SCREEN_WIDTH_MIN
+           : size.ws_col > SCREEN_WIDTH_MAX ? SCREEN_WIDTH_MAX
+                                            : size.ws_col;
 }
 
 size_t screen_help_width(void)
 {
     size_t width = screen_width(STDOUT_FILENO);
-    return width > 0 ? width : WIDTH_USUAL;
+    return width > 0 ? width : SCREEN_WIDTH_ASSUMED;
 }
 
 struct screen screen_make(struct text *out)
@@ -203,7 +203,7 @@ void screen_put_command(const struct screen *screen, const char *command)
 
 /* ---- bars ---- */
 
-static int larger_first(const void *a, const void *b)
+static int larger_bar_first(const void *a, const void *b)
 {
     const struct screen_bar *one = a, *other = b;
     return one->value > other->value ? -1 : one->value < other->value;
@@ -211,19 +211,19 @@ static int larger_first(const void *a, const void *b)
 
 void screen_sort_bars(struct screen_bar *bar, size_t count)
 {
-    qsort(bar, count, sizeof *bar, larger_first);
+    qsort(bar, count, sizeof *bar, larger_bar_first);
 }
 
 static void put_bar(const struct screen *screen, const struct screen_bar *bar, double longest,
                     double whole, screen_put_value_fn *put)
 {
-    size_t width = screen->width > 0 ? screen->width : WIDTH_USUAL;
+    size_t width = screen->width > 0 ? screen->width : SCREEN_WIDTH_ASSUMED;
     /* the width of the other columns and of "  37 %  " */
     size_t taken = INDENT + BAR_LABEL_WIDTH + BAR_VALUE_WIDTH + 9;
     size_t room = width <= taken ? 0 : width - taken;
     struct text value = {0};
-    if (room > BAR_LONGEST)
-        room = BAR_LONGEST;
+    if (room > BAR_LENGTH_MAX)
+        room = BAR_LENGTH_MAX;
     put(&value, bar->value, whole);
     text_printf(screen->out, "%*s%-*s %*s %4.0f %%", INDENT, "", BAR_LABEL_WIDTH - 1, bar->label,
                 BAR_VALUE_WIDTH, value.data, 100 * bar->value / whole);
@@ -242,7 +242,8 @@ void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t
     screen_sort_bars(bar, count);
     while (some < count && bar[some].value > 0)
         some++;
-    while (shown < some && (all || (shown < BARS_SHOWN && bar[shown].value >= BAR_LEAST * whole)))
+    while (shown < some &&
+           (all || (shown < BARS_SHOWN_MAX && bar[shown].value >= BAR_LEAST * whole)))
         shown++;
     /* a bar "other" would take a line as well, so this bar is shown itself */
     if (some - shown == 1)

@@ -1,9 +1,10 @@
 #include "cli/common/sheet.h"
 
 const char *const sheet_section_names[SHEET_SECTION_COUNT] = {
-    [SHEET_ANSWER] = "answer",   [SHEET_CAUSES] = "causes",   [SHEET_MODULES] = "modules",
-    [SHEET_MEMORY] = "memory",   [SHEET_CONFIDENCE] = "sure", [SHEET_DETAILS] = "details",
-    [SHEET_SUGGESTIONS] = "next"};
+    [SHEET_SECTION_ANSWER] = "answer",   [SHEET_SECTION_CAUSES] = "causes",
+    [SHEET_SECTION_MODULES] = "modules", [SHEET_SECTION_MEMORY] = "memory",
+    [SHEET_SECTION_CONFIDENCE] = "sure", [SHEET_SECTION_DETAILS] = "details",
+    [SHEET_SECTION_SUGGESTIONS] = "next"};
 
 const char *const sheet_kind_names[SHEET_KIND_COUNT] = {
     [SHEET_VERDICT] = "verdict", [SHEET_LABELLED_VALUE] = "figure", [SHEET_LINE] = "line",
@@ -34,7 +35,7 @@ void sheet_begin(struct sheet *sheet)
     if (sheet->json == NULL)
         return;
     json_begin_array(sheet->json, "sheet");
-    begin_section(sheet, SHEET_ANSWER, "");
+    begin_section(sheet, SHEET_SECTION_ANSWER, "");
 }
 
 void sheet_end(struct sheet *sheet)
@@ -58,7 +59,7 @@ void sheet_section(struct sheet *sheet, enum sheet_section section, const char *
 /* ---- blocks ---- */
 
 /* Writes a block as JSON. Members that are NULL are left out. */
-static void put_json_block(struct sheet *sheet, enum sheet_kind kind, const char *label,
+static void put_json_block(struct sheet *sheet, enum sheet_block_kind kind, const char *label,
                            const char *value, const char *text)
 {
     json_begin_inline_object(sheet->json, NULL);

@@ -4,7 +4,7 @@
  *     struct sheet sheet = {.screen = &screen};   // or {.json = &json}
  *     sheet_begin(&sheet);
  *     sheet_verdict(...), sheet_line(...), ...    // the answer
- *     sheet_section(&sheet, SHEET_CAUSES, "Where the step goes");
+ *     sheet_section(&sheet, SHEET_SECTION_CAUSES, "Where the step goes");
  *     ...
  *     sheet_end(&sheet);
  *
@@ -19,19 +19,19 @@
 
 /* The sections of a sheet. A page adds figures to some of them. */
 enum sheet_section {
-    SHEET_ANSWER, /* begins with the sheet, and has no heading */
-    SHEET_CAUSES,
-    SHEET_MODULES, /* the modules of a recorded step */
-    SHEET_MEMORY,
-    SHEET_CONFIDENCE,
-    SHEET_DETAILS,
-    SHEET_SUGGESTIONS,
+    SHEET_SECTION_ANSWER, /* begins with the sheet, and has no heading */
+    SHEET_SECTION_CAUSES,
+    SHEET_SECTION_MODULES, /* the modules of a recorded step */
+    SHEET_SECTION_MEMORY,
+    SHEET_SECTION_CONFIDENCE,
+    SHEET_SECTION_DETAILS,
+    SHEET_SECTION_SUGGESTIONS,
     SHEET_SECTION_COUNT
 };
 extern const char *const sheet_section_names[SHEET_SECTION_COUNT];
 
 /* The kinds of blocks, each with the members that it has in JSON beside `kind`. */
-enum sheet_kind {
+enum sheet_block_kind {
     SHEET_VERDICT,        /* tone, label, text */
     SHEET_LABELLED_VALUE, /* label, value, text: the text is empty, or is what is said beside the value */
     SHEET_LINE,           /* label, text */

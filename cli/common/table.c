@@ -16,7 +16,7 @@ static const char *const renamed[][2] = {
     {"chosen_tokens", "chosen_sequence_tokens"},
 };
 
-static const char *current_column_name(const char *name)
+static const char *new_name_of_renamed_column(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(renamed); i++)
         if (strcmp(name, renamed[i][0]) == 0)
@@ -36,7 +36,7 @@ static enum status add_row(void *context, const struct record *record, struct di
         row[i] = arena_text(&table->arena, record->fields[i], record->field_sizes[i]);
     if (table->column_name == NULL) {
         for (size_t i = 0; i < record->field_count; i++)
-            row[i] = current_column_name(row[i]);
+            row[i] = new_name_of_renamed_column(row[i]);
         table->column_name = row;
         table->column_count = record->field_count;
         return STATUS_OK;
@@ -104,8 +104,8 @@ size_t table_find_column(const struct table *table, const char *name)
     return SIZE_MAX;
 }
 
-enum status table_need_column(const struct table *table, const char *name, size_t *column,
-                              struct diag *diag)
+enum status table_find_required_column(const struct table *table, const char *name, size_t *column,
+                                       struct diag *diag)
 {
     *column = table_find_column(table, name);
     if (*column != SIZE_MAX)
@@ -164,7 +164,7 @@ enum status table_keep_rows(struct table *table, const char *wanted, struct loc 
     const char *equals = strchr(wanted, '=');
     size_t column, kept = 0;
     const char *name = arena_text(&table->arena, wanted, (size_t)(equals - wanted));
-    enum status status = table_need_column(table, name, &column, diag);
+    enum status status = table_find_required_column(table, name, &column, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < table->row_count; i++)

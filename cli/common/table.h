@@ -31,8 +31,8 @@ void table_release(struct table *table);
 size_t table_find_column(const struct table *table, const char *name);
 /* Finds a column that must exist. If it does not, the error names the most similar column or, if
  * none is similar, the columns of the file (only the first one if they are many). */
-enum status table_need_column(const struct table *table, const char *name, size_t *column,
-                              struct diag *diag);
+enum status table_find_required_column(const struct table *table, const char *name, size_t *column,
+                                       struct diag *diag);
 
 /* Keeps only the rows that `wanted` selects: "zero=1,3" keeps those with 1 or 3 in column zero. It
  * is an error if there is no such column or, reported at `at`, if the table has rows and none would

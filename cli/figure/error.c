@@ -24,13 +24,13 @@ static enum status find_columns(struct error_columns *c, const struct table *tab
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(wanted) && status == STATUS_OK; i++)
-        status = table_need_column(table, wanted[i].name, wanted[i].column, diag);
+        status = table_find_required_column(table, wanted[i].name, wanted[i].column, diag);
     return status;
 }
 
 /* Reads the measured and the predicted number of a row. Returns false unless the row has both, and both are above 0. */
-static bool read_both_values(const struct table *table, const struct error_columns *c, size_t row,
-                             double *measured, double *predicted)
+static bool read_measured_and_predicted(const struct table *table, const struct error_columns *c,
+                                        size_t row, double *measured, double *predicted)
 {
     return table_read_number(table, row, c->value, measured) &&
            table_read_number(table, row, c->predicted, predicted) && *measured > 0 &&
@@ -46,7 +46,7 @@ static const char *most_frequent_metric(const struct table *table, const struct 
     double measured, predicted;
     for (size_t i = 0; i < table->row_count; i++) {
         size_t k = 0;
-        if (!read_both_values(table, c, i, &measured, &predicted))
+        if (!read_measured_and_predicted(table, c, i, &measured, &predicted))
             continue;
         while (k < count && strcmp(metric[k], table->cell[i][c->metric]) != 0)
             k++;
@@ -99,7 +99,7 @@ enum status figure_error(struct figure *figure, const struct table *table,
     double low = INFINITY, high = 0, measured, predicted, sum = 0;
     for (size_t i = 0; i < table->row_count && metric != NULL; i++) {
         if (strcmp(table->cell[i][c.metric], metric) != 0 ||
-            !read_both_values(table, &c, i, &measured, &predicted))
+            !read_measured_and_predicted(table, &c, i, &measured, &predicted))
             continue;
         size_t k = 0;
         name.size = 0;

@@ -53,7 +53,7 @@ void figure_set_number(struct figure *figure, const char *name, double value)
     text_printf(&figure->gnuplot_settings, "%s = %.17g\n", name, value);
 }
 
-void figure_put_list_name(struct text *list, const char *name)
+void figure_put_name_in_list(struct text *list, const char *name)
 {
     if (list->size > 0)
         text_putc(list, ' ');
@@ -144,7 +144,7 @@ static enum status put_gnuplot_program(struct text *out, const struct figure *fi
 /* The files through which data go to gnuplot and come back. They have no names, and exist only as long as some
  * process has them open, so that an interrupt leaves no file. The values are the descriptors under which gnuplot has
  * the files. */
-enum gnuplot_file {
+enum gnuplot_channel {
     CHANNEL_PROGRAM,
     CHANNEL_PICTURE,
     CHANNEL_MESSAGES,
@@ -152,7 +152,7 @@ enum gnuplot_file {
     CHANNEL_COUNT
 };
 #define DATA_PATH "/dev/fd/3"
-#define PICTURE_PATH "/dev/fd/1"
+#define GNUPLOT_PICTURE_PATH "/dev/fd/1"
 
 static bool write_channel(int fd, const struct text *text)
 {
@@ -195,7 +195,7 @@ static enum status run_gnuplot(const int channel[CHANNEL_COUNT], int *code, stru
 /* Returns the last line of gnuplot's messages (*words), which says what is wrong; the lines before it quote the script.
  * If there is no message, returns a text that says whether the picture was cut off. drawn: the bytes of the picture.
  * Removes blanks and line ends at the end of *words. */
-static const char *last_message_line(struct text *words, size_t drawn)
+static const char *last_line_of_gnuplot_messages(struct text *words, size_t drawn)
 {
     while (words->size > 0 && strchr("\n ", words->data[words->size - 1]) != NULL)
         words->data[--words->size] = '\0';
@@ -248,7 +248,7 @@ static enum status draw_figure(const struct figure *figure, enum figure_format f
         open_file_read(channel[CHANNEL_MESSAGES], &words);
         status = diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
                             "cannot draw plots/%s.gp: %s", figure->script_name,
-                            last_message_line(&words, got.size));
+                            last_line_of_gnuplot_messages(&words, got.size));
     }
     if (status == STATUS_OK && format == FIGURE_SVG)
         remove_snapping(&got);
@@ -276,7 +276,7 @@ enum status figure_draw(const struct figure *figure, struct figure_look look, st
                             "cannot write the program of the figure to its standard input: %s",
                             strerror(errno));
     if (status == STATUS_OK)
-        status = put_gnuplot_program(&program, figure, look, DATA_PATH, PICTURE_PATH, diag);
+        status = put_gnuplot_program(&program, figure, look, DATA_PATH, GNUPLOT_PICTURE_PATH, diag);
     if (status == STATUS_OK)
         status = draw_figure(figure, look.format, &program, channel, picture, diag);
     for (int i = 0; i < CHANNEL_COUNT; i++)

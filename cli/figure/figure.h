@@ -60,7 +60,7 @@ void figure_set_number(struct figure *figure, const char *name, double value);
 
 /* Appends a name to a list for a script. Blanks separate the names of the list; a blank within a name is written as
  * '_', and the script turns it back. */
-void figure_put_list_name(struct text *list, const char *name);
+void figure_put_name_in_list(struct text *list, const char *name);
 
 /* Appends the model, the cluster and the strategy of the trace's header: ": llama3-8b on dgx-h100, ulysses hp=8
  * dp=1". Those that the header lacks are left out. */
@@ -74,7 +74,7 @@ enum { FIGURE_SERIES_MAX = 24 };
 void figure_set_series(struct figure *figure, const char *const *name, size_t count);
 
 /* The shown part of an axis. All-zero is the whole axis. */
-struct figure_range {
+struct figure_axis_range {
     bool has_low, has_high; /* the lower and the upper end are given */
     double low, high;
 };
@@ -92,7 +92,7 @@ struct figure_options {
     /* A memory figure shows a line at the bytes that a GPU needs, which are more than those of its buffers. It may
      * be set only if `rank` is the rank that needs the most. */
     bool shows_needed_bytes;
-    struct figure_range y_range; /* the shown part of the y axis, in the units of its label */
+    struct figure_axis_range y_range; /* the shown part of the y axis, in the units of its label */
     bool is_y_log;
     /* conditions such as "hp=2,4"; a row is drawn only if it meets all of them */
     const char *const *row_conditions;

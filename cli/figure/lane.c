@@ -9,9 +9,9 @@
 enum { BINS = 500, SPANS_MAX = 400 };
 /* A box with a smaller share of the window than this would be invisible, so it is widened to this,
  * as far as idle time follows it. */
-#define NARROWEST (1.0 / 900)
+#define BOX_WIDTH_MIN_SHARE (1.0 / 900)
 /* A colour with a smaller share of a bin would be invisible, so it is drawn as high as this. */
-#define LOWEST 0.08
+#define COLOUR_HEIGHT_MIN 0.08
 /* Neighbouring bins are drawn as one if they have the same colours and no share differs by more than this. */
 #define ALIKE 0.03
 
@@ -56,7 +56,7 @@ static void put_box_row(struct text *out, size_t lane_number, const struct figur
 static void put_span_boxes(struct text *out, const struct lane *lane, size_t lane_number,
                            const struct figure_window *window)
 {
-    const double least_s = (window->to_s - window->from_s) * NARROWEST;
+    const double least_s = (window->to_s - window->from_s) * BOX_WIDTH_MIN_SHARE;
     for (size_t i = 0; i < lane->span_count; i++) {
         struct lane_span box = lane->span[i];
         const double room_s = i + 1 < lane->span_count ? lane->span[i + 1].start_s : window->to_s;
@@ -70,7 +70,7 @@ struct lane_bin {
     double share[LANE_COLOURS];
 };
 
-static struct lane_bin *make_bins(const struct lane *lane, const struct figure_window *window)
+static struct lane_bin *make_lane_bins(const struct lane *lane, const struct figure_window *window)
 {
     struct lane_bin *bin = heap_zalloc(BINS, sizeof *bin);
     const double bin_s = (window->to_s - window->from_s) / BINS;
@@ -93,7 +93,7 @@ static bool have_similar_shares(const struct lane_bin *a, const struct lane_bin 
 }
 
 /* Appends boxes for the bins [begin, end), whose shares are alike: one box for each colour, stacked, whose height is
- * the mean share of that colour, but at least LOWEST. If the heights exceed 1 in sum, all are scaled down to 1. */
+ * the mean share of that colour, but at least COLOUR_HEIGHT_MIN. If the heights exceed 1 in sum, all are scaled down to 1. */
 static void put_share_boxes(struct text *out, size_t lane_number,
                             const struct figure_window *window, const struct lane_bin *bin,
                             size_t begin, size_t end)
@@ -103,7 +103,7 @@ static void put_share_boxes(struct text *out, size_t lane_number,
     for (int c = 1; c < LANE_COLOURS; c++) {
         for (size_t k = begin; k < end; k++)
             share[c] += bin[k].share[c] / (double)(end - begin);
-        share[c] = share[c] > 1e-9 ? fmax(share[c], LOWEST) : 0;
+        share[c] = share[c] > 1e-9 ? fmax(share[c], COLOUR_HEIGHT_MIN) : 0;
         all += share[c];
     }
     for (int c = 1; c < LANE_COLOURS; c++) {
@@ -126,7 +126,7 @@ void lane_put_boxes(struct text *out, const struct lane *lane, size_t lane_numbe
         put_span_boxes(out, lane, lane_number, window);
         return;
     }
-    struct lane_bin *bin = make_bins(lane, window);
+    struct lane_bin *bin = make_lane_bins(lane, window);
     for (size_t begin = 0, end; begin < BINS; begin = end) {
         for (end = begin + 1; end < BINS && have_similar_shares(&bin[begin], &bin[end]);)
             end++;

@@ -12,7 +12,7 @@
 
 /* States of a memory within this share of the window are drawn as two, the fullest and the last
  * one, since a reader could not see them apart. */
-#define FINEST (1.0 / 1000)
+#define DRAWN_INTERVAL_SHARE (1.0 / 1000)
 
 enum { CATEGORIES_MAX = 32 };
 
@@ -83,13 +83,13 @@ static void put_drawn_interval(const struct level_drawing *d, const struct drawn
 }
 
 /* Adds the state of memory from time_s on, which must not be after the end of the window. States that are close
- * together (FINEST) are collected in *slot. When a state comes that is too far from the first of them, they are drawn,
+ * together (DRAWN_INTERVAL_SHARE) are collected in *slot. When a state comes that is too far from the first of them, they are drawn,
  * and it begins a new interval. A state that begins before the window, or with it, replaces the one in *slot. */
 static void add_levels_to_interval(const struct level_drawing *d, struct drawn_interval *slot,
                                    const struct memory_levels *levels, double time_s)
 {
     const struct figure_window *window = d->window;
-    double finest_s = (window->to_s - window->from_s) * FINEST;
+    double finest_s = (window->to_s - window->from_s) * DRAWN_INTERVAL_SHARE;
     bool before = time_s <= window->from_s;
     if (slot->has_change && !before && time_s - slot->start_s <= finest_s) {
         if (total_level_bytes(levels) > total_level_bytes(&slot->fullest))
@@ -104,7 +104,7 @@ static void add_levels_to_interval(const struct level_drawing *d, struct drawn_i
 }
 
 /* Draws the memory of a rank as steps, and leaves in *levels its state at the end of the window. States that are
- * close together (FINEST) are drawn as two, the fullest and the last one. Returns the bytes of the fullest state in
+ * close together (DRAWN_INTERVAL_SHARE) are drawn as two, the fullest and the last one. Returns the bytes of the fullest state in
  * the window. */
 static double put_levels(const struct level_drawing *d, const struct trace *trace, uint32_t rank,
                          const char *memory, struct memory_levels *levels)
@@ -245,7 +245,7 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     struct level_drawing drawing = {.out = &figure->csv, .window = &window};
     double top = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
     for (size_t k = 0; k < levels.count; k++)
-        figure_put_list_name(&names, category_label(trace->labels[levels.category[k]]));
+        figure_put_name_in_list(&names, category_label(trace->labels[levels.category[k]]));
     /* 0: the script draws no line for the needed memory */
     const double needed =
         wanted->shows_needed_bytes ? header_gib(trace, "needed_bytes", memory) : 0;

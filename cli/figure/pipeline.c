@@ -28,9 +28,9 @@ static const char *const class_names[BOX_CLASS_COUNT] = {
 
 enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
 /* The shortest wait that is drawn, as a share of the window: a shorter one does not divide the box of a unit's passage.
- * Work between units (is_between_units()) lengthens the box that it follows at once; elsewhere it is not drawn if it
+ * Work between units (is_work_between_units()) lengthens the box that it follows at once; elsewhere it is not drawn if it
  * takes less than this. */
-#define SHORTEST_WAIT (1.0 / 300)
+#define DRAWN_WAIT_MIN_SHARE (1.0 / 300)
 
 /* A part of a unit's passage through a chunk of layers, between two waits. */
 struct stage_box {
@@ -125,13 +125,13 @@ static uint8_t box_class_of_row(const struct trace *trace, size_t row)
 
 /* Returns whether a row is work without a unit of its own, which is issued between units, such as casts for gathers of
  * weights. */
-static bool is_between_units(const struct trace *trace, size_t row)
+static bool is_work_between_units(const struct trace *trace, size_t row)
 {
     return strcmp(trace->labels[trace->ops.region[row]], "weights") == 0 ||
            trace->ops.micro[row] < 0;
 }
 
-static bool same_passage(const struct stage_box *a, const struct stage_box *b)
+static bool is_same_unit_and_chunk(const struct stage_box *a, const struct stage_box *b)
 {
     return a->box_class == b->box_class && a->micro_batch == b->micro_batch &&
            (a->layer_chunk == b->layer_chunk || a->layer_chunk < 0 || b->layer_chunk < 0);
@@ -142,7 +142,7 @@ static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32
                                           const struct figure_window *window, size_t *count)
 {
     const struct trace_ops *t = &p->trace->ops;
-    const double shortest_s = (window->to_s - window->from_s) * SHORTEST_WAIT;
+    const double shortest_s = (window->to_s - window->from_s) * DRAWN_WAIT_MIN_SHARE;
     struct stage_box *piece = NULL;
     size_t capacity = 0;
     *count = 0;
@@ -155,7 +155,7 @@ static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32
                                box_class_of_row(p->trace, i)};
         struct stage_box *last = *count > 0 ? &piece[*count - 1] : NULL;
         bool near = last != NULL && is.start_s - last->end_s <= shortest_s;
-        if (is.box_class != BOX_OPTIMIZER && is_between_units(p->trace, i)) {
+        if (is.box_class != BOX_OPTIMIZER && is_work_between_units(p->trace, i)) {
             if (near) {
                 last->end_s = fmax(last->end_s, is.end_s);
                 continue;
@@ -165,7 +165,7 @@ static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32
             is.box_class = BOX_OTHER_WORK;
             is.micro_batch = is.layer_chunk = -1;
         }
-        if (near && same_passage(last, &is)) {
+        if (near && is_same_unit_and_chunk(last, &is)) {
             last->end_s = fmax(last->end_s, is.end_s);
             last->layer_chunk = last->layer_chunk < 0 ? is.layer_chunk : last->layer_chunk;
             continue;
@@ -200,8 +200,8 @@ static uint8_t box_class_of(const struct pipeline_trace *p, uint32_t stage,
 }
 
 /* Appends the boxes of a stage, and sets found[class] for each class that has one. */
-static void put_stage(struct text *data, const struct pipeline_trace *p, uint32_t stage,
-                      const struct figure_window *window, bool found[BOX_CLASS_COUNT])
+static void put_boxes_of_stage(struct text *data, const struct pipeline_trace *p, uint32_t stage,
+                               const struct figure_window *window, bool found[BOX_CLASS_COUNT])
 {
     const double unit_s = window->time.unit_s;
     struct stage_chunks seen = {0};
@@ -209,7 +209,7 @@ static void put_stage(struct text *data, const struct pipeline_trace *p, uint32_
     struct stage_box *piece = find_stage_boxes(p, stage, window, &count);
     for (size_t i = 0; i < count;) {
         size_t end = i + 1, widest = i;
-        for (; end < count && same_passage(&piece[i], &piece[end]); end++) {
+        for (; end < count && is_same_unit_and_chunk(&piece[i], &piece[end]); end++) {
             piece[end].layer_chunk = piece[i].layer_chunk =
                 piece[i].layer_chunk < 0 ? piece[end].layer_chunk : piece[i].layer_chunk;
             if (piece[end].end_s - piece[end].start_s > piece[widest].end_s - piece[widest].start_s)
@@ -246,11 +246,11 @@ enum status figure_pipeline(struct figure *figure, const struct trace *trace,
         return status;
     find_chunks(&p);
     for (uint32_t stage = 0; stage < p.stage_count; stage++)
-        put_stage(&figure->csv, &p, stage, &window, seen);
+        put_boxes_of_stage(&figure->csv, &p, stage, &window, seen);
     for (int c = 1; c < BOX_CLASS_COUNT; c++) {
         if (!seen[c])
             continue;
-        figure_put_list_name(&names, class_names[c]);
+        figure_put_name_in_list(&names, class_names[c]);
         text_printf(&numbers, "%s%d", shown++ == 0 ? "" : " ", c);
     }
     text_puts(&title, "Pipeline");

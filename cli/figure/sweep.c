@@ -93,7 +93,7 @@ static void set_y_range(struct figure *figure, const struct figure_options *want
     if (wanted->is_y_log && least <= most) {
         double low = wanted->y_range.has_low ? wanted->y_range.low : least / AROUND;
         double high = wanted->y_range.has_high ? wanted->y_range.high : most * AROUND;
-        range.y_range = (struct figure_range){true, true, low, high};
+        range.y_range = (struct figure_axis_range){true, true, low, high};
     }
     figure_set_y_axis(figure, &range);
     figure_set_number(figure, "foot", range.y_range.has_low ? range.y_range.low : wanted->is_y_log);
@@ -114,7 +114,7 @@ enum status figure_sweep(struct figure *figure, const struct table *sweep,
     double scale = sweep_put_label(&label, sweep->column_name[c->y_column]), value;
     for (size_t s = 0; s <= c->series.count; s++)
         for (size_t i = 0; i < sweep->row_count; i++) {
-            if (c->series.line_of_row[i] != s)
+            if (c->series.line_index_of_each_row[i] != s)
                 continue;
             bool known = table_read_number(sweep, i, c->y_column, &value);
             const char *outcome = known ? "" : sweep->cell[i][c->view.status_column];
@@ -134,7 +134,7 @@ enum status figure_sweep(struct figure *figure, const struct table *sweep,
     figure_set_number(figure, "limit", memory_limit_bytes(c) * scale);
     figure_set_text(figure, "limit_name", "what a GPU has");
     set_y_range(figure, wanted, least, fmax(most, memory_limit_bytes(c) * scale));
-    figure_set_number(figure, "x_log", c->axis.grows_by_factor ? 2 : 0);
+    figure_set_number(figure, "x_log", c->axis.values_grow_by_factor ? 2 : 0);
     figure_set_text(figure, "unfit",
                     unfit == 0     ? refused > 0 ? "is refused" : ""
                     : refused == 0 ? "does not fit"
@@ -160,8 +160,8 @@ static void put_cell_number(struct text *out, double value)
 /* Sets at[] to the columns of a map: the wanted axis (NULL: the last that varies), and the last of
  * the other axes that varies. It is an error if the sweep has only one axis, or if a third axis
  * varies. */
-static enum status choose_axes(size_t at[2], const struct sweep_view *view, const char *wanted,
-                               struct diag *diag)
+static enum status choose_heatmap_axes(size_t at[2], const struct sweep_view *view,
+                                       const char *wanted, struct diag *diag)
 {
     const struct table *sweep = view->table;
     size_t other;
@@ -180,11 +180,12 @@ static enum status choose_axes(size_t at[2], const struct sweep_view *view, cons
         return diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
                           "a map takes two options that vary, and here are %zu: draw one value of "
                           "the others, such as --only %s=%s",
-                          view->varying_count, sweep->column_name[other], sweep->cell[0][other]);
+                          view->varying_axis_count, sweep->column_name[other],
+                          sweep->cell[0][other]);
     return status;
 }
 
-static const char *empty_cell_text(const struct table *sweep, size_t row, size_t status)
+static const char *text_of_cell_without_number(const struct table *sweep, size_t row, size_t status)
 {
     static const struct {
         const char *status, *cell;
@@ -207,7 +208,7 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
     double low = INFINITY, high = -INFINITY, value;
     enum status status = sweep_view_make(&view, sweep, diag);
     if (status == STATUS_OK)
-        status = choose_axes(at, &view, wanted->x_column, diag);
+        status = choose_heatmap_axes(at, &view, wanted->x_column, diag);
     if (status == STATUS_OK)
         status = sweep_view_choose_column(&view, wanted->y_column, "tokens_per_s_gpu", false,
                                           &column, diag);
@@ -228,7 +229,8 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
             put_cell_number(&figure->csv, value);
             text_putc(&figure->csv, '\n');
         } else {
-            text_printf(&figure->csv, ",%s\n", empty_cell_text(sweep, i, view.status_column));
+            text_printf(&figure->csv, ",%s\n",
+                        text_of_cell_without_number(sweep, i, view.status_column));
         }
     }
     figure->script_name = "heatmap";
@@ -270,7 +272,7 @@ static void put_mfu_line(struct text *out, const struct curves *c, size_t line, 
     const struct table *sweep = c->view.table;
     double value;
     for (size_t i = 0; i < sweep->row_count && column != SIZE_MAX; i++)
-        if ((all || c->series.line_of_row[i] == line) &&
+        if ((all || c->series.line_index_of_each_row[i] == line) &&
             table_read_number(sweep, i, column, &value))
             text_printf(out, "%zu,%.9g,%.9g\n", line + 1, x_value(c, i), value);
 }

@@ -13,7 +13,7 @@
 enum status sweep_view_make(struct sweep_view *view, const struct table *table, struct diag *diag)
 {
     view->table = table;
-    enum status status = table_need_column(table, "status", &view->status_column, diag);
+    enum status status = table_find_required_column(table, "status", &view->status_column, diag);
     if (status != STATUS_OK)
         return status;
     view->axis_count = view->status_column;
@@ -26,7 +26,7 @@ enum status sweep_view_make(struct sweep_view *view, const struct table *table, 
     for (size_t a = 0; a < view->axis_count; a++) {
         for (size_t i = 1; i < table->row_count && !view->varies[a]; i++)
             view->varies[a] = strcmp(table->cell[i][a], table->cell[0][a]) != 0;
-        view->varying_count += view->varies[a];
+        view->varying_axis_count += view->varies[a];
     }
     return STATUS_OK;
 }
@@ -61,7 +61,7 @@ enum status sweep_view_choose_column(const struct sweep_view *view, const char *
                                      struct diag *diag)
 {
     enum status status =
-        table_need_column(view->table, wanted != NULL ? wanted : fallback, column, diag);
+        table_find_required_column(view->table, wanted != NULL ? wanted : fallback, column, diag);
     if (status == STATUS_OK && of_axes && *column >= view->axis_count)
         return diag_error(diag, (struct loc){.name = view->table->path}, STATUS_BAD_INPUT,
                           "'%s' was not varied", view->table->column_name[*column]);
@@ -88,7 +88,7 @@ static bool parse_number(const char *text, double *value)
 enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *view, size_t column,
                             struct diag *diag)
 {
-    *axis = (struct sweep_axis){.column = column, .all_are_numbers = true};
+    *axis = (struct sweep_axis){.column = column, .all_values_are_numbers = true};
     for (size_t i = 0; i < view->table->row_count; i++) {
         const char *text = view->table->cell[i][column];
         size_t k = 0;
@@ -101,22 +101,22 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
                               "'%s' has more than %d values, too many for a figure",
                               view->table->column_name[column], SWEEP_VALUES_MAX);
         axis->text[axis->count] = text;
-        axis->all_are_numbers =
-            axis->all_are_numbers && parse_number(text, &axis->position[axis->count]);
+        axis->all_values_are_numbers =
+            axis->all_values_are_numbers && parse_number(text, &axis->position[axis->count]);
         axis->count++;
     }
-    axis->grows_by_factor = axis->all_are_numbers && axis->count > 2;
+    axis->values_grow_by_factor = axis->all_values_are_numbers && axis->count > 2;
     for (size_t k = 0; k < axis->count; k++) {
-        if (!axis->all_are_numbers)
+        if (!axis->all_values_are_numbers)
             axis->position[k] = (double)k;
-        if (axis->all_are_numbers && k > 1 && axis->position[0] > 0 &&
+        if (axis->all_values_are_numbers && k > 1 && axis->position[0] > 0 &&
             fabs(axis->position[k] / axis->position[k - 1] /
                      (axis->position[1] / axis->position[0]) -
                  1) > 1e-6)
-            axis->grows_by_factor = false;
+            axis->values_grow_by_factor = false;
     }
     if (axis->count > 0 && !(axis->position[0] > 0))
-        axis->grows_by_factor = false;
+        axis->values_grow_by_factor = false;
     return STATUS_OK;
 }
 
@@ -240,7 +240,8 @@ enum status sweep_series_make(struct sweep_series *series, struct sweep_view *vi
     struct text name = {0};
     struct line_names names = {0};
     double number;
-    series->line_of_row = arena_array(&view->arena, table->row_count, sizeof *series->line_of_row);
+    series->line_index_of_each_row =
+        arena_array(&view->arena, table->row_count, sizeof *series->line_index_of_each_row);
     /* The first pass adds the lines that have numbers, so that they get the first indices. The second adds the
      * others. */
     for (int pass = 0; pass < 2; pass++) {
@@ -249,12 +250,13 @@ enum status sweep_series_make(struct sweep_series *series, struct sweep_view *vi
                 continue;
             put_line_name(&name, view, i, x);
             size_t place = find_or_add_name(&names, view, &name);
-            series->line_of_row[i] = pass == 0 || place < series->count ? place : series->count;
+            series->line_index_of_each_row[i] =
+                pass == 0 || place < series->count ? place : series->count;
         }
         if (pass == 0)
             series->count = names.count;
     }
-    series->empty_count = names.count - series->count;
+    series->combinations_without_number = names.count - series->count;
     enum status status = STATUS_OK;
     if (series->count > FIGURE_SERIES_MAX)
         status = report_too_many_lines(view, series->count, x, diag);
@@ -269,9 +271,9 @@ void sweep_series_set_variables(struct figure *figure, const struct sweep_series
 {
     struct text empty = {0};
     figure_set_series(figure, series->name, series->count);
-    if (series->empty_count > 0)
-        text_printf(&empty, "%zu line%s without a point", series->empty_count,
-                    series->empty_count == 1 ? "" : "s");
+    if (series->combinations_without_number > 0)
+        text_printf(&empty, "%zu line%s without a point", series->combinations_without_number,
+                    series->combinations_without_number == 1 ? "" : "s");
     figure_set_text(figure, "empty", empty.size > 0 ? empty.data : "");
     text_release(&empty);
 }

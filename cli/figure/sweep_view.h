@@ -19,7 +19,7 @@ enum { SWEEP_VALUES_MAX = 400 };
 struct sweep_view {
     const struct table *table;        /* it belongs to the caller */
     size_t axis_count, status_column; /* the columns before column `status` are the axes */
-    size_t varying_count;             /* how many axes vary */
+    size_t varying_axis_count;        /* how many axes vary */
     bool *varies;                     /* [axes] the axis has more than one value */
     struct arena arena;
 };
@@ -45,9 +45,9 @@ struct sweep_axis {
     const char *text[SWEEP_VALUES_MAX];
     /* the position of each value on the axis: its number if all are numbers, else its index */
     double position[SWEEP_VALUES_MAX];
-    bool all_are_numbers;
+    bool all_values_are_numbers;
     /* there are at least three values, and each is the one before times the same factor */
-    bool grows_by_factor;
+    bool values_grow_by_factor;
 };
 enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *view, size_t column,
                             struct diag *diag);
@@ -66,9 +66,9 @@ struct sweep_series {
     /* such as "strategy=fpdt zero=3"; the text is in the view's arena */
     const char *name[FIGURE_SERIES_MAX];
     size_t count;
-    size_t empty_count; /* how many combinations have no number */
+    size_t combinations_without_number; /* how many combinations have no number */
     /* [rows] the index of the line to which the row belongs; `count` if it belongs to none */
-    size_t *line_of_row;
+    size_t *line_index_of_each_row;
 };
 enum status sweep_series_make(struct sweep_series *series, struct sweep_view *view, size_t x,
                               size_t y, struct diag *diag);

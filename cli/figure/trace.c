@@ -32,12 +32,12 @@ static const char *const colour_names[COLOUR_COUNT] = {
     [COLOUR_WAIT] = "waiting",
 };
 
-struct name_colour {
+struct colour_by_name {
     const char *name;
     enum colour colour;
 };
 
-static const struct name_colour kinds[] = {
+static const struct colour_by_name kinds[] = {
     {"attention", COLOUR_ATTENTION},
     {"attention_backward", COLOUR_ATTENTION},
     {"matmul", COLOUR_MATMUL},
@@ -59,13 +59,13 @@ static const struct name_colour kinds[] = {
 
 /* The colours of kernel classes. In a profiler's recording, the kind of a row is the name of its kernel or operator,
  * and its region is the kernel's class (traces/kernel_class.h). */
-static const struct name_colour classes[] = {
+static const struct colour_by_name classes[] = {
     {"attention", COLOUR_ATTENTION},    {"matmul", COLOUR_MATMUL},
     {"optimizer", COLOUR_OPTIMIZER},    {"copy", COLOUR_COPY},
     {"communication", COLOUR_EXCHANGE},
 };
 
-static enum colour find_colour(const struct name_colour *list, size_t count, const char *name)
+static enum colour find_colour(const struct colour_by_name *list, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(list[i].name, name) == 0)
@@ -263,7 +263,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     for (size_t k = lanes; k-- > 0;) {
         if (content[k].span_count > 0) { /* lanes in which nothing takes time are left out */
             lane_put_boxes(&figure->csv, &content[k], count++, &window, found);
-            figure_put_list_name(&names, lane_name(trace->labels[lane[k]]));
+            figure_put_name_in_list(&names, lane_name(trace->labels[lane[k]]));
         }
         lane_release(&content[k]);
     }
@@ -274,7 +274,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
         if (found[c]) {
             classes_shown++;
             text_printf(&numbers, "%s%d", numbers.size > 0 ? " " : "", c);
-            figure_put_list_name(&shown, colour_names[c]);
+            figure_put_name_in_list(&shown, colour_names[c]);
         }
     text_printf(&title, "Streams of rank %ld", wanted->rank);
     figure_put_subject(&title, trace);

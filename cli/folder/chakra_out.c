@@ -138,7 +138,7 @@ struct chakra_writer {
     const struct sim_class *class;
     uint32_t rank;
     /* [streams] the op of each stream that was written last; IR_NONE: none */
-    uint32_t *last_op_of_stream;
+    uint32_t *last_op_of_each_stream;
 };
 
 /* Returns the id of a node. Each op has two ids; the second is for the receiving half of a shift. */
@@ -203,8 +203,8 @@ static void put_node(struct text *out, struct text *node, const struct chakra_wr
     put_number(node, NODE_ID, node_id_of(op, second));
     put_text(node, NODE_NAME, name);
     put_number(node, NODE_TYPE, second ? TYPE_COMM_RECV : node_type_of(kind));
-    if (w->last_op_of_stream[ir->op.stream[op]] != IR_NONE)
-        put_dependency(node, NODE_CTRL_DEPS, ir, w->last_op_of_stream[ir->op.stream[op]]);
+    if (w->last_op_of_each_stream[ir->op.stream[op]] != IR_NONE)
+        put_dependency(node, NODE_CTRL_DEPS, ir, w->last_op_of_each_stream[ir->op.stream[op]]);
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
         if (sim_rank_runs_op(ir, &w->p->sim, w->rank, wait))
@@ -236,16 +236,17 @@ void chakra_print(struct text *out, const struct prediction *p, uint32_t rank)
     put_text(&message, METADATA_VERSION, "0.0.4");
     put_text_attr(&message, METADATA_ATTR, "made_by", "longhaul " LONGHAUL_VERSION);
     put_message(out, &message);
-    w.last_op_of_stream = heap_alloc(ir->stream_count + 1u, sizeof *w.last_op_of_stream);
-    memset(w.last_op_of_stream, 0xff, (ir->stream_count + 1u) * sizeof *w.last_op_of_stream);
+    w.last_op_of_each_stream = heap_alloc(ir->stream_count + 1u, sizeof *w.last_op_of_each_stream);
+    memset(w.last_op_of_each_stream, 0xff,
+           (ir->stream_count + 1u) * sizeof *w.last_op_of_each_stream);
     for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
         if (!sim_rank_runs_op(ir, &p->sim, rank, op))
             continue;
         put_node(out, &message, &w, op, false);
         if (ir->op.kind[op] == WORK_SHIFT)
             put_node(out, &message, &w, op, true);
-        w.last_op_of_stream[ir->op.stream[op]] = op;
+        w.last_op_of_each_stream[ir->op.stream[op]] = op;
     }
-    free(w.last_op_of_stream);
+    free(w.last_op_of_each_stream);
     text_release(&message);
 }

@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <string.h>
 
-enum status trace_folder_check(const char *folder, struct diag *diag)
+enum status trace_folder_check_can_write(const char *folder, struct diag *diag)
 {
     struct file_set files = {.folder = folder};
     enum status status = file_set_begin(&files, diag);
@@ -43,7 +43,8 @@ static enum status add_printed_table(const struct trace *trace,
     return file_set_close(files, &out, diag);
 }
 
-enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag)
+enum status trace_folder_add_files(const struct trace *trace, struct file_set *files,
+                                   struct diag *diag)
 {
     enum status status = add_printed_table(trace, trace_print_ops, "ops.csv", files, diag);
     if (status == STATUS_OK)
@@ -99,7 +100,7 @@ enum status trace_folder_save(const struct trace *trace, const char *folder, str
     struct file_set files = {.folder = folder};
     enum status status = file_set_begin(&files, diag);
     if (status == STATUS_OK)
-        status = trace_folder_add(trace, &files, diag);
+        status = trace_folder_add_files(trace, &files, diag);
     if (status == STATUS_OK)
         status = file_set_end(&files, diag);
     if (status == STATUS_OK)

@@ -15,11 +15,12 @@
 #define TRACE_FOLDER_PLAN "plan.json"
 
 /* Checks, before long work, that a folder can be created or, if it exists, written. It leaves nothing on the disk. */
-enum status trace_folder_check(const char *folder, struct diag *diag);
+enum status trace_folder_check_can_write(const char *folder, struct diag *diag);
 
 /* Adds the trace's three files to `files`, a set of files that appear in their folder together,
  * when file_set_end() is called. */
-enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag);
+enum status trace_folder_add_files(const struct trace *trace, struct file_set *files,
+                                   struct diag *diag);
 
 /* Notes the files in the folder that another run left: those that have names which commands write, and that are not in
  * `files`. They are not deleted, since the user may need them. */

@@ -25,7 +25,7 @@ static void set_number(struct trace *trace, const char *key, double value)
 
 /* If the trace is of a pipeline, sets the header key `chunk_layers` to the first layer of each
  * chunk of layers: "0 4 8 12". */
-static void set_first_layers(struct trace *trace, const struct choices *choices)
+static void set_first_layers_in_header(struct trace *trace, const struct choices *choices)
 {
     struct text layers = {0};
     for (uint32_t chunk = 0; choices->pp > 1 && chunk < pipeline_chunk_count(choices); chunk++)
@@ -45,7 +45,7 @@ static void fill_header(struct trace *trace, const struct prediction *p)
         trace_set_key(trace, "profile", p->choices.profile->name);
         report_put_strategy(&value, p);
         trace_set_key(trace, "strategy", value.data);
-        set_first_layers(trace, &p->choices);
+        set_first_layers_in_header(trace, &p->choices);
         value.size = 0;
     }
     trace_set_key(trace, "attention",
@@ -129,7 +129,7 @@ enum status traces_write(const struct report *report, const char *folder, struct
     report_print_json(&json, report);
     enum status status = file_set_begin(&files, diag);
     if (status == STATUS_OK)
-        status = trace_folder_add(&trace, &files, diag);
+        status = trace_folder_add_files(&trace, &files, diag);
     if (status == STATUS_OK)
         status = add_requested_files(p, emit, &files, diag);
     if (status == STATUS_OK) /* it is added last, so a folder that has it is complete */

@@ -97,7 +97,7 @@ static void print_head(struct text *out, const struct compare_report *report)
     if (c->unpredicted_ranks > 0)
         text_printf(out, "ranks      %zu compared; %zu measured ones are not in the prediction\n",
                     c->compared_ranks, c->unpredicted_ranks);
-    if (c->is_foreign && c->predicted_period.repeat_count > 0 &&
+    if (c->is_profiler_trace && c->predicted_period.repeat_count > 0 &&
         c->measured_period.repeat_count > 0)
         text_printf(
             out, "layers     predicted %zu of %zu products and attentions, measured %zu of %zu\n",
@@ -152,7 +152,7 @@ static void print_memory(struct text *out, const struct compare_report *report)
      {"pairs", "pairs", NULL, COLUMN_COUNT, 5, NULL}, \
      {"predicted_s", "predicted ms", NULL, COLUMN_SECONDS, 13, "Sum over all ranks."}, \
      {"measured_s", "measured ms", NULL, COLUMN_SECONDS, 13, "Sum over all ranks."}, \
-     {"error", "error", "error %", COLUMN_ERROR, 10, "predicted / measured - 1."}, \
+     {"error", "error", "error %", COLUMN_SIGNED_PERCENT, 10, "predicted / measured - 1."}, \
      {"off_s", "off by ms", NULL, COLUMN_SECONDS, 11, "Sum of absolute differences."}}
 
 enum { GROUP_COLUMNS = 6 };
@@ -171,7 +171,7 @@ static const struct column ops[] = {
     {"ranks", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"predicted_s", "predicted", "predicted ms", COLUMN_SECONDS, 9, "Sum over ranks."},
     {"measured_s", "measured", "measured ms", COLUMN_SECONDS, 9, "Sum over ranks."},
-    {"error", "error", "error %", COLUMN_ERROR, 8, "predicted / measured - 1."},
+    {"error", "error", "error %", COLUMN_SIGNED_PERCENT, 8, "predicted / measured - 1."},
     {"share", "share", "share of all errors %", COLUMN_SHARE, 6, "Of the absolute differences of all pairs."},
 };
 
@@ -179,7 +179,7 @@ static const struct column cycles[] = {
     {"kind", "cycles of kinds", NULL, COLUMN_NAME, -24, NULL},
     {"predicted_cycles", "predicted", NULL, COLUMN_COUNT, 15, "Seconds x the SM clock that the prediction assumes, over all ranks."},
     {"measured_cycles", "measured", NULL, COLUMN_COUNT, 15, "Seconds x the mean of the sampled SM clock, over all ranks."},
-    {"error", "error", "error %", COLUMN_ERROR, 10, "predicted / measured - 1."},
+    {"error", "error", "error %", COLUMN_SIGNED_PERCENT, 10, "predicted / measured - 1."},
 };
 
 static const struct column exposed[] = {
@@ -198,7 +198,7 @@ static const struct column memories[] = {
     {NULL, "what", NULL, COLUMN_NAME, -12, NULL},
     {"predicted_bytes", "predicted", NULL, COLUMN_BYTES, 13, NULL},
     {"measured_bytes", "measured", NULL, COLUMN_BYTES, 13, NULL},
-    {NULL, "error", "error %", COLUMN_ERROR, 10, NULL},
+    {NULL, "error", "error %", COLUMN_SIGNED_PERCENT, 10, NULL},
 };
 /* clang-format on */
 
@@ -253,7 +253,7 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, 
 }
 
 /* Returns `seconds` as whole cycles of the clock of a kind of work; 0: the clock is not known. */
-static double cycles_of(double seconds, const struct trace *trace, const char *kind)
+static double clock_cycles_of_kind(double seconds, const struct trace *trace, const char *kind)
 {
     return round(seconds * 1e6 * compare_header_clock_mhz(trace, kind));
 }
@@ -266,8 +266,10 @@ void compare_report_put_cycles(struct rows *rows, const struct comparison *c)
     if (begun)
         begin_table(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
     for (size_t i = 0; i < all; i++) {
-        double predicted = cycles_of(group[i].predicted_s, c->predicted.trace, group[i].name),
-               measured = cycles_of(group[i].measured_s, c->measured.trace, group[i].name);
+        double predicted =
+                   clock_cycles_of_kind(group[i].predicted_s, c->predicted.trace, group[i].name),
+               measured =
+                   clock_cycles_of_kind(group[i].measured_s, c->measured.trace, group[i].name);
         if (!group[i].is_compute_stream || predicted <= 0 || measured <= 0)
             continue;
         if (!begun)
@@ -290,10 +292,10 @@ void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_
     if (rows->out == NULL || (count > 0 && top > 0)) {
         begin_table(rows, "ops", NULL, &compare_tables[COMPARE_OPS]);
         for (size_t i = 0; i < count && i < top; i++) {
-            rows_put_number(rows, op[i].first_pair->op);
-            rows_put_name(rows, op[i].first_pair->kind);
-            rows_put_name(rows, op[i].first_pair->phase);
-            rows_put_number(rows, op[i].first_pair->layer);
+            rows_put_number(rows, op[i].pair_of_lowest_rank->op);
+            rows_put_name(rows, op[i].pair_of_lowest_rank->kind);
+            rows_put_name(rows, op[i].pair_of_lowest_rank->phase);
+            rows_put_number(rows, op[i].pair_of_lowest_rank->layer);
             rows_put_number(rows, (double)op[i].rank_count);
             put_times(rows, op[i].predicted_s, op[i].measured_s);
             rows_put_number(rows, op[i].error_share);
@@ -313,13 +315,13 @@ static void put_exposed_times(struct rows *rows, const struct comparison *c)
 {
     bool any = rows->out == NULL;
     for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++)
-        any |= c->exposed_by_role[role].predicted_busy_s != 0 ||
-               c->exposed_by_role[role].measured_busy_s != 0;
+        any |= c->exposed_time_by_stream_role[role].predicted_busy_s != 0 ||
+               c->exposed_time_by_stream_role[role].measured_busy_s != 0;
     if (!any)
         return;
     begin_table(rows, "exposed", NULL, &compare_tables[COMPARE_EXPOSED]);
     for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
-        const struct compare_exposed *row = &c->exposed_by_role[role];
+        const struct compare_exposed *row = &c->exposed_time_by_stream_role[role];
         if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
             continue;
         rows_put_name(rows, stream_role_name((enum stream_role)role));
@@ -368,25 +370,25 @@ void compare_report_print(struct text *out, const struct compare_report *report)
     screen_wrap_labelled(out, lines.data, LABEL, report->wrap_width);
     text_release(&lines);
     struct rows rows = {.out = out};
-    if (report->shown_groups < 0 && report->shows_all)
+    if (report->shown_group_table < 0 && report->shows_all)
         put_exposed_times(&rows, report->comparison);
     for (int by = 0; by < BY_COUNT; by++)
-        if (report->shown_groups < 0 ? report->shows_all : report->shown_groups == by)
+        if (report->shown_group_table < 0 ? report->shows_all : report->shown_group_table == by)
             compare_report_put_groups(&rows, report->comparison, (enum compare_by)by, SIZE_MAX);
-    if (report->shown_groups < 0 && !report->shows_all) {
+    if (report->shown_group_table < 0 && !report->shows_all) {
         size_t left = compare_report_put_groups(&rows, report->comparison, BY_KIND, KINDS_SHOWN);
         if (left > 0)
             text_printf(out, "and %zu more, which --all prints\n", left);
     }
-    if (report->shown_groups < 0 || report->shown_groups == BY_KIND)
+    if (report->shown_group_table < 0 || report->shown_group_table == BY_KIND)
         compare_report_put_cycles(&rows, report->comparison);
-    compare_report_put_ops(&rows, report->comparison, report->listed_ops);
+    compare_report_put_ops(&rows, report->comparison, report->listed_ops_max);
 }
 
 /* ---- JSON ---- */
 
-static void put_json_side(struct json_out *json, const char *name, const char *path,
-                          const struct compare_side *side)
+static void put_compared_trace_json(struct json_out *json, const char *name, const char *path,
+                                    const struct compare_side *side)
 {
     json_begin_object(json, name);
     json_put_text(json, "path", path);
@@ -409,10 +411,10 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
         json_put_text(&json, "verdict", verdicts[report->verdict]);
         json_put_number(&json, "tolerance", report->tolerance);
     }
-    put_json_side(&json, "predicted", report->predicted_path, &c->predicted);
-    put_json_side(&json, "measured", report->measured_path, &c->measured);
+    put_compared_trace_json(&json, "predicted", report->predicted_path, &c->predicted);
+    put_compared_trace_json(&json, "measured", report->measured_path, &c->measured);
     json_put_count(&json, "steps", c->measured_steps);
-    json_put_bool(&json, "aligned", c->is_foreign);
+    json_put_bool(&json, "aligned", c->is_profiler_trace);
     json_put_number(&json, "step_error",
                     compare_relative_error(c->predicted.step_s, c->measured.step_s));
     json_put_number(&json, "match_rate", c->matched_time_share);
@@ -422,11 +424,11 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     compare_report_put_memory(&rows, c);
     put_exposed_times(&rows, c);
     for (int by = 0; by < BY_COUNT; by++)
-        if (report->shown_groups < 0 || report->shown_groups == by)
+        if (report->shown_group_table < 0 || report->shown_group_table == by)
             compare_report_put_groups(&rows, c, (enum compare_by)by, SIZE_MAX);
-    if (report->shown_groups < 0 || report->shown_groups == BY_KIND)
+    if (report->shown_group_table < 0 || report->shown_group_table == BY_KIND)
         compare_report_put_cycles(&rows, c);
-    compare_report_put_ops(&rows, c, report->listed_ops);
+    compare_report_put_ops(&rows, c, report->listed_ops_max);
     json_end_object(&json);
     text_putc(out, '\n');
 }

@@ -18,8 +18,8 @@ struct compare_report {
     const char *predicted_program, *measured_program;
     const char *predicted_kernels, *measured_kernels; /* kernels of attention; NULL: not known */
     const char *joined_ops; /* the measured work that the op before it computed, too; NULL: none */
-    int shown_groups;       /* enum compare_by: only this table of groups is shown; -1: not given */
-    size_t listed_ops;      /* how many ops are listed */
+    int shown_group_table;  /* enum compare_by: only this table of groups is shown; -1: not given */
+    size_t listed_ops_max;  /* how many ops are listed */
     bool shows_all;         /* every table and row is printed, not only one screen */
     /* columns at which the lines above the tables are wrapped; 0: they are not wrapped */
     size_t wrap_width;

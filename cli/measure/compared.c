@@ -45,8 +45,8 @@ static enum status load_recording_text(struct recording *recording, struct kinet
     enum status status = text_read(text, path, diag);
     if (status != STATUS_OK)
         return status;
-    recording->from_pytorch = kineto_recognise(text->data, text->size);
-    return recording->from_pytorch
+    recording->is_from_pytorch = kineto_recognise(text->data, text->size);
+    return recording->is_from_pytorch
                ? kineto_parse_issue(&recording->trace, issue, path, text->data, text->size, diag)
                : trace_parse_ops(&recording->trace, path, text->data, text->size, diag);
 }
@@ -60,10 +60,10 @@ enum status recording_load(struct recording *recording, struct kineto_issue *iss
     return status;
 }
 
-static enum status check_is_prediction(const struct recording *first, const char *predicted,
-                                       struct diag *diag)
+static enum status check_is_predicted_trace(const struct recording *first, const char *predicted,
+                                            struct diag *diag)
 {
-    if (!first->from_pytorch)
+    if (!first->is_from_pytorch)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = predicted}, STATUS_BAD_INPUT,
                       "a recording of the PyTorch profiler is a measurement; the prediction, "
@@ -77,7 +77,7 @@ static enum status check_ranks_differ(const struct recording *recording, const c
 {
     for (size_t i = 0; i < count && count > 1; i++) {
         struct loc at = {.name = path[i]};
-        if (!recording[i].from_pytorch)
+        if (!recording[i].is_from_pytorch)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "is no recording of the PyTorch profiler; a trace of longhaul "
                               "holds all ranks, so it must be the only one");
@@ -99,7 +99,7 @@ enum status compared_explain(struct explanation *explanation, const char *predic
     const struct trace **trace = heap_zalloc(count, sizeof(const struct trace *));
     enum status status = recording_load(&first, NULL, predicted, diag);
     if (status == STATUS_OK)
-        status = check_is_prediction(&first, predicted, diag);
+        status = check_is_predicted_trace(&first, predicted, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         status = recording_load(&recording[i], NULL, path[i], diag);
         trace[i] = &recording[i].trace;
@@ -108,7 +108,7 @@ enum status compared_explain(struct explanation *explanation, const char *predic
         status = check_ranks_differ(recording, path, count, diag);
     if (status == STATUS_OK)
         status = explain_measured_traces(explanation, &first.trace, trace, path, count,
-                                         recording[0].from_pytorch, diag);
+                                         recording[0].is_from_pytorch, diag);
     for (size_t i = 0; i < count; i++)
         trace_release(&recording[i].trace);
     trace_release(&first.trace);
@@ -123,16 +123,16 @@ enum status compared_make(struct compared *c, const char *predicted, const char 
     struct recording first = {0}, second = {0};
     enum status status = recording_load(&first, NULL, predicted, diag);
     if (status == STATUS_OK)
-        status = check_is_prediction(&first, predicted, diag);
+        status = check_is_predicted_trace(&first, predicted, diag);
     if (status == STATUS_OK)
         status = load_recording_text(&second, NULL, measured, &c->recording, diag);
-    if (!second.from_pytorch)
+    if (!second.is_from_pytorch)
         text_release(&c->recording);
     c->predicted = first.trace;
     c->measured = second.trace;
     if (status != STATUS_OK)
         return status;
-    return second.from_pytorch
+    return second.is_from_pytorch
                ? compare_foreign(&c->comparison, &c->predicted, &c->measured, measured, diag)
                : compare_own(&c->comparison, &c->predicted, &c->measured, measured, diag);
 }

@@ -23,7 +23,7 @@ struct compared {
 /* A measured trace, and what kind of program recorded it. */
 struct recording {
     struct trace trace;
-    bool from_pytorch; /* recorded by the PyTorch profiler */
+    bool is_from_pytorch; /* recorded by the PyTorch profiler */
 };
 
 /* Returns whether a text is a file of ops (ops.csv) or a recording of the PyTorch profiler. */

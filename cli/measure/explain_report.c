@@ -25,8 +25,8 @@ static const struct column causes[] = {
 static const struct column ranks[] = {
     {NULL, "more ms of", NULL, COLUMN_NAME, -12, NULL},
     {"rank", NULL, NULL, COLUMN_COUNT, 0, NULL},
-    {"predicted_s", NULL, NULL, COLUMN_OBJECT, 0, "Seconds of each part of the step."},
-    {"measured_s", NULL, NULL, COLUMN_OBJECT, 0, "Seconds of each part of the step."},
+    {"predicted_s", NULL, NULL, COLUMN_JSON_OBJECT, 0, "Seconds of each part of the step."},
+    {"measured_s", NULL, NULL, COLUMN_JSON_OBJECT, 0, "Seconds of each part of the step."},
     /* one column for each enum explain_part */
     {NULL, "products", NULL, COLUMN_SECONDS_DIFFERENCE, 10, NULL},
     {NULL, "attention", NULL, COLUMN_SECONDS_DIFFERENCE, 10, NULL},
@@ -67,7 +67,7 @@ static size_t count_shown_causes(const struct explanation *e, double *rest_s)
     double all_s = sum_of_causes_s(e);
     *rest_s = 0;
     while (shown < e->cause_count && shown < CAUSES_SHOWN &&
-           fabs(e->cause[shown].seconds) >= EXPLAIN_REST * all_s)
+           fabs(e->cause[shown].seconds) >= EXPLAIN_REST_SHARE * all_s)
         shown++;
     for (size_t i = shown; i < e->cause_count; i++)
         *rest_s += e->cause[i].seconds;

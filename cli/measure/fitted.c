@@ -48,13 +48,13 @@ static enum status load_base_device(struct fitted *fitted, const char *base, str
                           "'%s' is no preset; a device file builds on a preset", fitted->base_name);
     size_t before = diag->size;
     enum status status = cost_load(&fitted->base_costs, &fitted->arena, fitted->base_name, diag);
-    diag_set_place(diag, before, "--base");
+    diag_name_place_of_messages(diag, before, "--base");
     return status;
 }
 
 /* If the spread of the points shows that other programs disturbed them, adds a note that advises what to do. It
  * follows the messages about refused fits. */
-static void note_noise(const struct fitted *fitted, const char *name, struct diag *diag)
+static void note_noisy_points(const struct fitted *fitted, const char *name, struct diag *diag)
 {
     double spread = noise_p90_over_p10_of_all(&fitted->points);
     if (noise_shows_disturbance(spread, 0) && !fitted->options.falls_back_if_disturbed)
@@ -78,13 +78,13 @@ enum status fitted_fit_points(struct fitted *fitted, const char *base, bool link
                                       &fitted->options, diag);
     }
     if (device == STATUS_NO && !links_wanted)
-        note_noise(fitted, name, diag);
+        note_noisy_points(fitted, name, diag);
     if (!fitted->has_links || (device != STATUS_OK && device != STATUS_NO))
         return device;
     if (!fitted->has_device || links_wanted) {
         links = calibrate_links(&fitted->link_fit, &fitted->points, &fitted->options, diag);
         if (device == STATUS_NO || links == STATUS_NO)
-            note_noise(fitted, name, diag);
+            note_noisy_points(fitted, name, diag);
         return device == STATUS_OK ? links : device;
     }
     /* links were not requested, so a refused fit of them is reported but is no error */
@@ -154,9 +154,9 @@ static enum status note_file_not_written(const char *path, struct diag *diag)
 
 /* Notes that some numbers of the file are those of the base, if fits were refused for another reason than disturbed
  * points. */
-static void note_base_numbers(const char *path, const char *base,
-                              const struct calibrate_fallback *fallback, size_t count,
-                              struct diag *diag)
+static void note_numbers_kept_from_base(const char *path, const char *base,
+                                        const struct calibrate_fallback *fallback, size_t count,
+                                        struct diag *diag)
 {
     bool refused = false;
     for (size_t i = 0; i < count; i++)
@@ -170,7 +170,7 @@ static void note_base_numbers(const char *path, const char *base,
 /* Returns the path of the file of points that is written next to a device file, "mine.points.csv" for "mine.json".
  * Returns NULL if none is written: there is no points_source or no device file, or no point measures a matrix product
  * or attention (only for their shapes does a prediction read the file). */
-static const char *points_path(struct fitted *fitted, const char *device)
+static const char *path_for_saved_points(struct fitted *fitted, const char *device)
 {
     bool shapes = false;
     for (size_t i = 0; i < fitted->points.count; i++) {
@@ -216,7 +216,8 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
 
 /* Returns the path by which the cluster's file names another file: its name if both are in one folder, otherwise its
  * full path. device NULL: returns NULL. */
-static const char *path_from_cluster(struct arena *arena, const char *cluster, const char *device)
+static const char *path_as_cluster_names_it(struct arena *arena, const char *cluster,
+                                            const char *device)
 {
     if (device == NULL || device[0] == '/')
         return device;
@@ -236,13 +237,13 @@ static enum status print_cluster(struct fitted *fitted, const struct fitted_file
     size_t before = diag->size;
     const char *path = files->cluster_path;
     enum status status = cluster_load(&cluster, &fitted->arena, files->base_preset, diag);
-    diag_set_place(diag, before, "--cluster");
+    diag_name_place_of_messages(diag, before, "--cluster");
     if (status == STATUS_OK)
         status = link_calibration_print_cluster(
             &fitted->link_fit, file_stem(&fitted->arena, path),
-            path_from_cluster(&fitted->arena, path, files->device_path),
+            path_as_cluster_names_it(&fitted->arena, path, files->device_path),
             cluster_is_file(files->base_preset)
-                ? path_from_cluster(&fitted->arena, path, files->base_preset)
+                ? path_as_cluster_names_it(&fitted->arena, path, files->base_preset)
                 : files->base_preset,
             &cluster, out, diag);
     if (status == STATUS_OK)
@@ -266,21 +267,22 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
         fits.cluster_path = NULL;
     }
     if (fits.device_path != NULL) {
-        const char *shapes = points_path(fitted, fits.device_path);
+        const char *shapes = path_for_saved_points(fitted, fits.device_path);
         status = print_device(fitted, fits.device_path, fits.device_name, shapes, &device, diag);
         file[count++] = (struct file_set_contents){fits.device_path, device.data, device.size};
         if (shapes != NULL) {
             points_print(&fitted->points, &points);
             file[count++] = (struct file_set_contents){shapes, points.data, points.size};
         }
-        note_base_numbers(fits.device_path, fitted->base_name, fitted->device_fit.fallback,
-                          fitted->device_fit.fallback_count, diag);
+        note_numbers_kept_from_base(fits.device_path, fitted->base_name,
+                                    fitted->device_fit.fallback, fitted->device_fit.fallback_count,
+                                    diag);
     }
     if (status == STATUS_OK && fits.cluster_path != NULL) {
         status = print_cluster(fitted, &fits, &cluster, diag);
         file[count++] = (struct file_set_contents){fits.cluster_path, cluster.data, cluster.size};
-        note_base_numbers(fits.cluster_path, fits.base_preset, fitted->link_fit.fallback,
-                          fitted->link_fit.fallback_count, diag);
+        note_numbers_kept_from_base(fits.cluster_path, fits.base_preset, fitted->link_fit.fallback,
+                                    fitted->link_fit.fallback_count, diag);
     }
     if (status == STATUS_OK)
         status = file_set_write_all(file, count, diag);

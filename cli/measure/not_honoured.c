@@ -13,7 +13,7 @@ static bool has_other_attention(const struct choices *c, bool host)
 static bool has_chains(const struct choices *c, bool host)
 {
     (void)host;
-    return chains_used(c->profile, c) != CHAINS_FUSED ||
+    return chains_framework_of_choices(c->profile, c) != CHAINS_FUSED ||
            (c->kernels != KERNELS_COMPILED && c->profile->chunk_ffn_is_eager);
 }
 
@@ -26,7 +26,7 @@ static bool is_compiled(const struct choices *c, bool host)
 static bool takes_host_time(const struct choices *c, bool host)
 {
     (void)host;
-    return c->profile->host_per_step_s > 0 || c->profile->host_per_tensor_list_s > 0 ||
+    return c->profile->host_before_optimizer_s > 0 || c->profile->host_per_tensor_list_s > 0 ||
            c->profile->host_per_checkpoint_s > 0;
 }
 

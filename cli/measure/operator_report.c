@@ -83,7 +83,7 @@ static double absolute_difference_s(const struct compared_operator *row)
     return fabs(row->predicted_s - row->measured_s);
 }
 
-static int by_difference(const void *left, const void *right)
+static int larger_difference_first(const void *left, const void *right)
 {
     const struct compared_operator *a = left, *b = right;
     const bool a_pair = a->predicted_calls > 0 && a->measured_calls > 0,
@@ -130,7 +130,7 @@ static void match_operators(struct compared_operators *o,
         row->measured_s = time->total_s / steps;
     }
     free(row_of);
-    o->unknown_operator_s = times->unassigned_s / steps;
+    o->unknown_operator_s = times->seconds_of_unassigned_kernels / steps;
     o->measured_s = o->unknown_operator_s;
     for (size_t i = 0; i < o->count; i++) {
         const struct compared_operator *row = &o->row[i];
@@ -141,7 +141,7 @@ static void match_operators(struct compared_operators *o,
         o->predicted_matched_s += pair ? row->predicted_s : 0;
         o->measured_matched_s += pair ? row->measured_s : 0;
     }
-    qsort(o->row, o->count, sizeof *o->row, by_difference);
+    qsort(o->row, o->count, sizeof *o->row, larger_difference_first);
 }
 
 static enum status compare_with_recording(struct compared_operators *o, struct json_node list,
@@ -200,7 +200,7 @@ static const struct column matched_columns[] = {
     {"measured_calls", "meas.", "measured calls", COLUMN_NUMBER, 6, "In a step, the mean of the recorded ones."},
     {"predicted_s", "predicted ms", NULL, COLUMN_SECONDS, 12, "Of all calls in a step."},
     {"measured_s", "measured ms", NULL, COLUMN_SECONDS, 12, "Of all calls in a step, the mean of the recorded ones."},
-    {"error", "error", "error %", COLUMN_ERROR, 9, "predicted / measured - 1."},
+    {"error", "error", "error %", COLUMN_SIGNED_PERCENT, 9, "predicted / measured - 1."},
 };
 static const struct column unmatched_columns[] = {
     {"operator", "on one side only", NULL, COLUMN_NAME, -30, "As the recorded step, or the profiler names it."},
@@ -241,7 +241,8 @@ static void put_inputs(struct rows *rows, const char *inputs)
     text_release(&first);
 }
 
-static void put_matched(struct rows *rows, const struct compared_operators *o, size_t most)
+static void put_matched_operators(struct rows *rows, const struct compared_operators *o,
+                                  size_t most)
 {
     rows_begin(rows, "operators", NULL, &operator_tables[OPERATORS_MATCHED]);
     for (size_t i = 0; i < o->matched_count && i < most; i++) {
@@ -257,7 +258,8 @@ static void put_matched(struct rows *rows, const struct compared_operators *o, s
     rows_end(rows);
 }
 
-static void put_unmatched(struct rows *rows, const struct compared_operators *o, size_t most)
+static void put_unmatched_operators(struct rows *rows, const struct compared_operators *o,
+                                    size_t most)
 {
     rows_begin(rows, "unmatched", NULL, &operator_tables[OPERATORS_UNMATCHED]);
     for (size_t i = o->matched_count; i < o->count && i - o->matched_count < most; i++) {
@@ -282,7 +284,7 @@ void operator_report_print(struct text *out, const struct compare_report *report
                            const struct compared_operators *o)
 {
     const struct comparison *c = report->comparison;
-    const size_t most = report->shows_all ? SIZE_MAX : report->listed_ops;
+    const size_t most = report->shows_all ? SIZE_MAX : report->listed_ops_max;
     const size_t unmatched = o->count - o->matched_count;
     static const char *const verdicts[] = {[VERDICT_WITHIN] = "the step is within the tolerance",
                                            [VERDICT_BEYOND] = "the step is beyond the tolerance",
@@ -312,12 +314,12 @@ void operator_report_print(struct text *out, const struct compare_report *report
     text_release(&lines);
     if (o->matched_count > 0 && most > 0) {
         text_putc(out, '\n');
-        put_matched(&rows, o, most);
+        put_matched_operators(&rows, o, most);
         put_left_out_count(out, o->matched_count, most);
     }
     if (unmatched > 0 && most > 0) {
         text_putc(out, '\n');
-        put_unmatched(&rows, o, most);
+        put_unmatched_operators(&rows, o, most);
         put_left_out_count(out, unmatched, most);
     }
 }
@@ -340,8 +342,8 @@ void operator_report_print_json(struct text *out, const struct compare_report *r
     json_put_number(&json, "measured_kernels_s", o->measured_s);
     json_put_number(&json, "unknown_kernels_s", o->unknown_operator_s);
     json_put_number(&json, "match_rate", compared_operators_matched_share(o));
-    put_matched(&rows, o, SIZE_MAX);
-    put_unmatched(&rows, o, SIZE_MAX);
+    put_matched_operators(&rows, o, SIZE_MAX);
+    put_unmatched_operators(&rows, o, SIZE_MAX);
     json_end_object(&json);
     text_putc(out, '\n');
 }

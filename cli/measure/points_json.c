@@ -8,7 +8,7 @@
 static const struct column points_of_bench[] = {
     {"measured", NULL, NULL, COLUMN_NAME, 0, "What was timed: the work, its issue by the host, the start of a kernel, ..."},
     {"kind", NULL, NULL, COLUMN_NAME, 0, "A kind of work: longhaul list kinds."},
-    {"params", NULL, NULL, COLUMN_OBJECT, 0, "The parameters of the kind."},
+    {"params", NULL, NULL, COLUMN_JSON_OBJECT, 0, "The parameters of the kind."},
     {"in", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The dtype of the operands that are read."},
     {"out", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The dtype of the operands that are written."},
     {"reads", NULL, NULL, COLUMN_COUNT, 0, NULL},
@@ -24,11 +24,11 @@ static const struct column families[] = {
     {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"points", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"parameters", NULL, NULL, COLUMN_COUNT, 0, NULL},
-    {"rms", NULL, NULL, COLUMN_ERROR, 0, "Root mean square of the relative errors."},
-    {"leave_one_out", NULL, NULL, COLUMN_ERROR | COLUMN_OPTIONAL, 0, "The same, with each point predicted from the others."},
-    {"worst", NULL, NULL, COLUMN_ERROR, 0, "The largest relative error."},
+    {"rms", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, "Root mean square of the relative errors."},
+    {"leave_one_out", NULL, NULL, COLUMN_SIGNED_PERCENT | COLUMN_OPTIONAL, 0, "The same, with each point predicted from the others."},
+    {"worst", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, "The largest relative error."},
     {"worst_point", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, NULL},
-    {"numbers", NULL, NULL, COLUMN_ROWS, 0, "calibrate_number"},
+    {"numbers", NULL, NULL, COLUMN_NESTED_ROWS, 0, "calibrate_number"},
 };
 
 static const struct column numbers[] = {
@@ -48,9 +48,9 @@ static const struct column links[] = {
     {"latency_error_s", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE, 0, NULL},
     {"bytes_per_s", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE, 0, NULL},
     {"bytes_per_s_error", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE, 0, NULL},
-    {"rms", NULL, NULL, COLUMN_ERROR, 0, NULL},
-    {"leave_one_out", NULL, NULL, COLUMN_ERROR, 0, NULL},
-    {"worst", NULL, NULL, COLUMN_ERROR, 0, NULL},
+    {"rms", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, NULL},
+    {"leave_one_out", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, NULL},
+    {"worst", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, NULL},
     {"worst_point", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, NULL},
 };
 
@@ -62,11 +62,11 @@ static const struct column fallbacks[] = {
 /* clang-format on */
 
 const struct row_table points_tables[POINTS_TABLE_COUNT] = {
-    [POINTS_POINT] = {"bench_point", points_of_bench, ARRAY_LEN(points_of_bench)},
-    [POINTS_FAMILY] = {"calibrate_family", families, ARRAY_LEN(families)},
-    [POINTS_NUMBER] = {"calibrate_number", numbers, ARRAY_LEN(numbers)},
-    [POINTS_LINK] = {"calibrate_link", links, ARRAY_LEN(links)},
-    [POINTS_FALLBACK] = {"calibrate_fallback", fallbacks, ARRAY_LEN(fallbacks)},
+    [POINTS_TABLE_POINTS] = {"bench_point", points_of_bench, ARRAY_LEN(points_of_bench)},
+    [POINTS_TABLE_FAMILIES] = {"calibrate_family", families, ARRAY_LEN(families)},
+    [POINTS_TABLE_NUMBERS] = {"calibrate_number", numbers, ARRAY_LEN(numbers)},
+    [POINTS_TABLE_LINKS] = {"calibrate_link", links, ARRAY_LEN(links)},
+    [POINTS_TABLE_FALLBACKS] = {"calibrate_fallback", fallbacks, ARRAY_LEN(fallbacks)},
 };
 
 /* ---- points ---- */
@@ -121,7 +121,7 @@ void points_print_json(const struct points *points, struct text *out)
         json_put_text(&json, points->header_line[i].key, points->header_line[i].value);
     json_end_object(&json);
     struct rows rows = {.json = &json};
-    rows_begin(&rows, "points", NULL, &points_tables[POINTS_POINT]);
+    rows_begin(&rows, "points", NULL, &points_tables[POINTS_TABLE_POINTS]);
     for (size_t i = 0; i < points->count; i++)
         put_point(&rows, &points->row[i]);
     rows_end(&rows);
@@ -149,7 +149,7 @@ static void put_numbers(struct rows *rows, const struct calibration *c, int fami
         if (number->origin == CALIBRATE_FITTED) {
             rows_put_number(rows, number->standard_error);
             rows_put_number(rows, calibration_number_spread(c, number));
-            rows_put_number(rows, number->is_at_bound);
+            rows_put_number(rows, number->is_at_limit_of_range);
         } else {
             rows_skip_column(rows);
             rows_skip_column(rows);
@@ -162,7 +162,7 @@ static void put_numbers(struct rows *rows, const struct calibration *c, int fami
 
 static void put_families(struct rows *rows, const struct calibration *c)
 {
-    rows_begin(rows, "families", NULL, &points_tables[POINTS_FAMILY]);
+    rows_begin(rows, "families", NULL, &points_tables[POINTS_TABLE_FAMILIES]);
     for (size_t i = 0; i < c->family_count; i++) {
         const struct calibrate_family *family = &c->family[i];
         struct rows inner;
@@ -170,25 +170,25 @@ static void put_families(struct rows *rows, const struct calibration *c)
         rows_put_number(rows, (double)family->point_count);
         rows_put_number(rows, (double)family->parameter_count);
         rows_put_number(rows, family->rms_error);
-        if (family->leave_one_out_points > 0)
+        if (family->points_left_out_one_by_one > 0)
             rows_put_number(rows, family->leave_one_out_error);
         else
             rows_skip_column(rows);
         rows_put_number(rows, family->worst_error);
         rows_put_name(rows, family->worst_point_text);
-        rows_begin_inner(&inner, rows, &points_tables[POINTS_NUMBER]);
+        rows_begin_nested_rows(&inner, rows, &points_tables[POINTS_TABLE_NUMBERS]);
         put_numbers(&inner, c, (int)i);
         rows_end(&inner);
     }
     rows_end(rows);
-    rows_begin(rows, "not_fitted", NULL, &points_tables[POINTS_NUMBER]);
+    rows_begin(rows, "not_fitted", NULL, &points_tables[POINTS_TABLE_NUMBERS]);
     put_numbers(rows, c, -1);
     rows_end(rows);
 }
 
 static void put_links(struct rows *rows, const struct link_calibration *calibration)
 {
-    rows_begin(rows, "links", NULL, &points_tables[POINTS_LINK]);
+    rows_begin(rows, "links", NULL, &points_tables[POINTS_TABLE_LINKS]);
     for (int i = 0; i < CALIBRATE_LINK_COUNT; i++) {
         const struct calibrated_link *link = &calibration->link[i];
         if (link->point_count == 0)
@@ -226,13 +226,13 @@ void calibration_print_json(const struct calibration *device, const struct link_
     put_families(&rows, device);
     put_links(&rows, link);
     json_put_number(&json, "spread", device->point_spread);
-    rows_begin(&rows, "fallen", NULL, &points_tables[POINTS_FALLBACK]);
+    rows_begin(&rows, "fallen", NULL, &points_tables[POINTS_TABLE_FALLBACKS]);
     put_fallbacks(&rows, device->fallback, device->fallback_count);
     put_fallbacks(&rows, link->fallback, link->fallback_count);
     rows_end(&rows);
     json_begin_array(&json, "unmeasured");
     for (size_t i = 0; i < device->unmeasured_count; i++)
-        json_put_text(&json, NULL, device->unmeasured_family[i]);
+        json_put_text(&json, NULL, device->unmeasured_families[i]);
     json_end_array(&json);
     json_put_text(&json, "notes", device->notes.size > 0 ? device->notes.data : "");
     json_put_text(&json, "refused", refused);

@@ -8,11 +8,11 @@
 /* Rows of `bench --json` and `calibrate --json`. Without --json bench writes a file of points, and calibrate prints
  * sentences. */
 enum {
-    POINTS_POINT,
-    POINTS_FAMILY,
-    POINTS_NUMBER,
-    POINTS_LINK,
-    POINTS_FALLBACK,
+    POINTS_TABLE_POINTS,
+    POINTS_TABLE_FAMILIES,
+    POINTS_TABLE_NUMBERS,
+    POINTS_TABLE_LINKS,
+    POINTS_TABLE_FALLBACKS,
     POINTS_TABLE_COUNT
 };
 extern const struct row_table points_tables[POINTS_TABLE_COUNT];

@@ -31,7 +31,7 @@ static enum status add_points_of_recording(struct recorded_steps *r, const char 
     enum status status = recording_load(&recording, &issue, path, diag);
     if (status == STATUS_OK)
         status = observed_add_recording(&r->observed, &r->prediction, &recording.trace,
-                                        recording.from_pytorch, &issue, path, diag);
+                                        recording.is_from_pytorch, &issue, path, diag);
     if (status == STATUS_OK && issue.step_count > 0)
         observed_issue_points(&issue, recording.trace.ops.rank[0], path, points, &r->notes);
     kineto_issue_release(&issue);
@@ -89,7 +89,7 @@ enum status recorded_add_points(struct recorded_steps *r, const struct options *
 void recorded_put_report(const struct recorded_steps *r, struct text *out)
 {
     const struct observation_set *o = &r->observed;
-    struct observed_spread step = observed_step_spread(o);
+    struct observed_step_time_spread step = observed_step_spread(o);
     if (o->recording_count == 0)
         return;
     text_printf(

@@ -11,7 +11,7 @@ static void put_series(struct json_out *json, const char *key, const double *val
 
 /* Writes the result of the check against the reference. The error of a tensor is null if the schedule does not bind the
  * tensor, or if the error is not a number. */
-void run_json_check(struct json_out *json, const struct reference_check *a)
+void run_json_put_check(struct json_out *json, const struct reference_check *a)
 {
     json_begin_object(json, "check");
     json_put_bool(json, "right", a->agrees);
@@ -36,7 +36,7 @@ void run_json_check(struct json_out *json, const struct reference_check *a)
     json_end_object(json);
 }
 
-void run_json_curve(struct json_out *json, const struct loss_curve *curve)
+void run_json_put_loss_curve(struct json_out *json, const struct loss_curve *curve)
 {
     json_begin_object(json, "training");
     put_series(json, "loss", curve->loss, curve->step_count);
@@ -50,8 +50,8 @@ void run_json_curve(struct json_out *json, const struct loss_curve *curve)
     json_end_object(json);
 }
 
-void run_json_times(struct json_out *json, const char *what, const char *backend,
-                    const struct ir *ir, const struct exec_result *result)
+void run_json_put_step_times(struct json_out *json, const char *what, const char *backend,
+                             const struct ir *ir, const struct exec_result *result)
 {
     double tokens = (double)ir->global_batch * (double)ir->layout.sequence_tokens;
     json_begin_object(json, "configuration");

@@ -15,7 +15,7 @@ struct row_table run_check_table(struct column column[RUN_CHECK_COLUMNS], int wi
         column[1 + part] = (struct column){
             .key = reference_check_part_names[part],
             .label = reference_check_part_names[part],
-            .kind = COLUMN_DEVIATION,
+            .kind = COLUMN_SMALL_NUMBER,
             .text_width = 10,
             .description = "Largest error beside the reference; null: the schedule has none.",
         };
@@ -40,7 +40,7 @@ void run_report_put_tensors(struct rows *rows, const struct reference_check *a)
     rows_end(rows);
 }
 
-void run_report_check(struct text *out, const struct reference_check *a)
+void run_report_put_check(struct text *out, const struct reference_check *a)
 {
     struct rows rows = {.out = out};
     run_report_put_tensors(&rows, a);
@@ -73,7 +73,7 @@ double run_loss_curve_error(const struct loss_curve *curve)
     return worst;
 }
 
-void run_report_curve(struct text *out, const struct loss_curve *curve)
+void run_report_put_loss_curve(struct text *out, const struct loss_curve *curve)
 {
     const double *reference = curve->reference;
     text_puts(out, reference != NULL ? "step      loss  reference  off by\n" : "step      loss\n");
@@ -109,8 +109,8 @@ static void put_memory(struct text *out, const struct exec_result *result)
     }
 }
 
-void run_report_times(struct text *out, const char *what, const char *backend, const struct ir *ir,
-                      const struct exec_result *result)
+void run_report_put_step_times(struct text *out, const char *what, const char *backend,
+                               const struct ir *ir, const struct exec_result *result)
 {
     double fastest = result->median_s, slowest = result->median_s;
     double tokens = (double)ir->global_batch * (double)ir->layout.sequence_tokens;

@@ -23,7 +23,7 @@ void run_report_put_tensors(struct rows *rows, const struct reference_check *che
 
 /* Appends a table of the errors of all tensors, the loss and the gradient norm beside those of the
  * reference, and the verdict. */
-void run_report_check(struct text *out, const struct reference_check *check);
+void run_report_put_check(struct text *out, const struct reference_check *check);
 
 /* The losses of all steps of a training. */
 struct loss_curve {
@@ -37,17 +37,17 @@ double run_loss_curve_error(const struct loss_curve *curve);
 
 /* Appends a line for each step: its loss and, if there is a reference, the relative difference from
  * it. With a reference, a last line has the verdict. */
-void run_report_curve(struct text *out, const struct loss_curve *curve);
+void run_report_put_loss_curve(struct text *out, const struct loss_curve *curve);
 
 /* Appends what ran, and the time and memory of a step. what: a description of the run, "longhaul-3m, ulysses". */
-void run_report_times(struct text *out, const char *what, const char *backend, const struct ir *ir,
-                      const struct exec_result *result);
+void run_report_put_step_times(struct text *out, const char *what, const char *backend,
+                               const struct ir *ir, const struct exec_result *result);
 
-/* These write members of a JSON object. run_json_check(): the result of --check. run_json_curve(): the losses of all
- * steps. run_json_times(): what ran, with its times and memory. */
-void run_json_check(struct json_out *json, const struct reference_check *check);
-void run_json_curve(struct json_out *json, const struct loss_curve *curve);
-void run_json_times(struct json_out *json, const char *what, const char *backend,
-                    const struct ir *ir, const struct exec_result *result);
+/* These write members of a JSON object. run_json_put_check(): the result of --check. run_json_put_loss_curve(): the losses of all
+ * steps. run_json_put_step_times(): what ran, with its times and memory. */
+void run_json_put_check(struct json_out *json, const struct reference_check *check);
+void run_json_put_loss_curve(struct json_out *json, const struct loss_curve *curve);
+void run_json_put_step_times(struct json_out *json, const char *what, const char *backend,
+                             const struct ir *ir, const struct exec_result *result);
 
 #endif

@@ -37,7 +37,7 @@ static enum status put_causes(struct page *page, const struct compared *c, const
     struct explanation e = {0};
     const struct trace *trace = &c->measured;
     enum status status = explain_measured_traces(&e, &c->predicted, &trace, &measured, 1,
-                                                 c->comparison.is_foreign, diag);
+                                                 c->comparison.is_profiler_trace, diag);
     if (status == STATUS_OK) {
         page_heading(page, "Why");
         if (e.matched_time_share < COMPARE_MATCH_MIN)

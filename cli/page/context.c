@@ -20,7 +20,7 @@ enum { MEASURED_SHOWN = 6 };
 
 /* Returns how different two runs are: each feature that differs adds its weight, and each size that both have adds its
  * weight times the absolute value of log2 of the ratio of the two sizes. */
-static double run_distance(const struct residual *a, const struct residual *b)
+static double dissimilarity_of_runs(const struct residual *a, const struct residual *b)
 {
     const struct {
         const char *a, *b;
@@ -64,7 +64,7 @@ static double measured_tokens_per_s_gpu(const struct external_runs *published,
     return NAN;
 }
 
-static void put_measured_row(struct page *page, const struct residual *row, double rate)
+static void put_row_of_measured_run(struct page *page, const struct residual *row, double rate)
 {
     struct text text = {0};
     page_cell(page, row->source);
@@ -113,7 +113,8 @@ void page_put_similar_runs(struct page *page, struct json_node root)
         if (isnan(row->log_ratio[RESIDUAL_TIME]) || row->set[0] != '\0')
             continue;
         size_t at = count;
-        while (at > 0 && run_distance(row, &like) < run_distance(shown[at - 1], &like))
+        while (at > 0 &&
+               dissimilarity_of_runs(row, &like) < dissimilarity_of_runs(shown[at - 1], &like))
             at--;
         if (at == MEASURED_SHOWN)
             continue;
@@ -127,7 +128,7 @@ void page_put_similar_runs(struct page *page, struct json_node root)
     page_heading(page, "Measured steps most like this one");
     page_begin_table(page, NULL, heads);
     for (size_t i = 0; i < count; i++)
-        put_measured_row(page, shown[i], measured_tokens_per_s_gpu(&published, shown[i]));
+        put_row_of_measured_run(page, shown[i], measured_tokens_per_s_gpu(&published, shown[i]));
     page_end_table(page);
     page_text(page, "Each was predicted as this step was, with the profile of the framework that "
                     "ran it.");
@@ -141,7 +142,7 @@ out:
 /* Appends why a configuration is slower than the best: "-3.1 %; per sequence 83.2 ms more: waiting
  * for the ring", or "as fast" if the difference would be printed as 0. Of a configuration that was
  * not simulated, appends the bound of its rate, the memory that it lacks, or its outcome. */
-static void put_loss_reason(struct text *out, struct json_node row, double best)
+static void put_reason_for_being_slower(struct text *out, struct json_node row, double best)
 {
     const double rate = page_number_or_0(row, "tokens_per_s_gpu"),
                  most = page_number_or_0(row, "most_tokens_per_s_gpu"),
@@ -172,7 +173,7 @@ static void put_loss_reason(struct text *out, struct json_node row, double best)
     }
 }
 
-static void put_rate_cell(struct page *page, struct json_node row)
+static void put_tokens_per_s_cell(struct page *page, struct json_node row)
 {
     const double rate = page_number_or_0(row, "tokens_per_s_gpu"),
                  needed = page_number_or_0(row, "device_needed_bytes");
@@ -202,12 +203,12 @@ static void put_ranking_table(struct page *page, struct json_node rows, double b
         struct text why = {0};
         if (of_strategies)
             row = json_is_object(json_find(at, "best")) ? json_find(at, "best") : at;
-        put_loss_reason(&why, row, best);
+        put_reason_for_being_slower(&why, row, best);
         if (of_strategies)
             page_cell(page, page_text_or_empty(at, "strategy"));
         else
             page_cellf(page, "%zu", i + 1);
-        put_rate_cell(page, row);
+        put_tokens_per_s_cell(page, row);
         page_cell(page, !of_strategies && i == 0 ? "" : why.data);
         page_cell(page, page_text_or_empty(row, "options"));
         page_end_row(page);

@@ -96,15 +96,16 @@ static const char subtitle_line[] = "model";
 static enum status put_section(struct page *page, const char *path, struct json_node root,
                                size_t number, const struct waterfall *waterfall, struct diag *diag)
 {
-    const enum sheet_section section = sheet_page_section(root, number);
+    const enum sheet_section section = sheet_page_section_kind(root, number);
     enum status status = STATUS_OK;
-    if (section == SHEET_SUGGESTIONS)
+    if (section == SHEET_SECTION_SUGGESTIONS)
         page_put_similar_runs(page, root);
     sheet_page_put_heading(page, root, number);
-    if (section == SHEET_CAUSES)
+    if (section == SHEET_SECTION_CAUSES)
         status = put_waterfall(page, path, waterfall, diag);
     sheet_page_put_blocks(page, root, number,
-                          section == SHEET_CAUSES ? "The causes as numbers" : NULL, subtitle_line);
+                          section == SHEET_SECTION_CAUSES ? "The causes as numbers" : NULL,
+                          subtitle_line);
     return status;
 }
 
@@ -114,7 +115,7 @@ static enum status put_sections(struct page *page, const char *path, struct json
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sheet_page_section_count(root) && status == STATUS_OK; i++)
-        if ((sheet_page_section(root, i) == SHEET_DETAILS) == details)
+        if ((sheet_page_section_kind(root, i) == SHEET_SECTION_DETAILS) == details)
             status = put_section(page, path, root, i, waterfall, diag);
     return status;
 }
@@ -150,7 +151,7 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
     struct json_node root = json_root(&stored.json), what = json_find(root, "configuration");
     struct json_node made_by = json_find(root, "made_by"), memory = json_find(root, "memory");
     page_begin(page, title != NULL ? title : "One training step, predicted",
-               sheet_page_line_text(root, subtitle_line));
+               sheet_page_text_of_line(root, subtitle_line));
     status = put_sections(page, path, root, false, &waterfall, diag);
     if (status == STATUS_OK)
         status = page_put_ranking(page, path, root, diag);

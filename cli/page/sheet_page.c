@@ -15,16 +15,16 @@ size_t sheet_page_section_count(struct json_node answer)
     return json_element_count(json_find(answer, "sheet"));
 }
 
-enum sheet_section sheet_page_section(struct json_node answer, size_t number)
+enum sheet_section sheet_page_section_kind(struct json_node answer, size_t number)
 {
     const char *name = page_text_or_empty(section_node(answer, number), "section");
     for (int i = 0; i < SHEET_SECTION_COUNT; i++)
         if (strcmp(name, sheet_section_names[i]) == 0)
             return (enum sheet_section)i;
-    return SHEET_ANSWER;
+    return SHEET_SECTION_ANSWER;
 }
 
-const char *sheet_page_line_text(struct json_node answer, const char *label)
+const char *sheet_page_text_of_line(struct json_node answer, const char *label)
 {
     struct json_node blocks = json_find(section_node(answer, 0), "blocks");
     for (size_t i = 0; i < json_element_count(blocks); i++)
@@ -40,12 +40,12 @@ void sheet_page_put_heading(struct page *page, struct json_node answer, size_t n
         page_heading(page, heading);
 }
 
-static enum sheet_kind kind_of(struct json_node block)
+static enum sheet_block_kind kind_of(struct json_node block)
 {
     const char *name = page_text_or_empty(block, "kind");
     for (int i = 0; i < SHEET_KIND_COUNT; i++)
         if (strcmp(name, sheet_kind_names[i]) == 0)
-            return (enum sheet_kind)i;
+            return (enum sheet_block_kind)i;
     return SHEET_TEXT;
 }
 
@@ -73,7 +73,7 @@ static void put_figure(struct page *page, struct json_node block)
     text_release(&what);
 }
 
-static void put_row(struct page *page, struct json_node block, enum sheet_kind kind)
+static void put_row(struct page *page, struct json_node block, enum sheet_block_kind kind)
 {
     page_cell(page, page_text_or_empty(block, "label"));
     if (kind == SHEET_BAR) {
@@ -87,7 +87,7 @@ static void put_row(struct page *page, struct json_node block, enum sheet_kind k
 
 /* Appends a block that is a verdict, a warning, a command or a text. Blocks of other kinds are appended by
  * put_blocks_of_kind(). */
-static void put_block(struct page *page, struct json_node block, enum sheet_kind kind)
+static void put_block(struct page *page, struct json_node block, enum sheet_block_kind kind)
 {
     if (kind == SHEET_VERDICT)
         put_verdict(page, block);
@@ -100,8 +100,8 @@ static void put_block(struct page *page, struct json_node block, enum sheet_kind
 }
 
 /* Appends all blocks of one kind, as figures side by side or as a table; nothing if there are none. */
-static void put_blocks_of_kind(struct page *page, struct json_node blocks, enum sheet_kind kind,
-                               const char *bars, const char *without)
+static void put_blocks_of_kind(struct page *page, struct json_node blocks,
+                               enum sheet_block_kind kind, const char *bars, const char *without)
 {
     static const char *const line_heads[] = {"", "", NULL}, *const bar_heads[] = {"", "", "share",
                                                                                   NULL};
@@ -133,7 +133,7 @@ void sheet_page_put_blocks(struct page *page, struct json_node answer, size_t nu
     struct json_node blocks = json_find(section_node(answer, number), "blocks");
     for (size_t i = 0; i < json_element_count(blocks); i++) {
         struct json_node block = json_element(blocks, i);
-        const enum sheet_kind kind = kind_of(block);
+        const enum sheet_block_kind kind = kind_of(block);
         if (kind != SHEET_LABELLED_VALUE && kind != SHEET_LINE && kind != SHEET_BAR)
             put_block(page, block, kind);
     }

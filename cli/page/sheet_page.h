@@ -9,11 +9,11 @@
 /* Returns the number of sections of the member "sheet" of an answer; 0: it has none. */
 size_t sheet_page_section_count(struct json_node answer);
 
-/* Returns the kind of section number `number`, from 0, of the answer. An unknown name counts as SHEET_ANSWER. */
-enum sheet_section sheet_page_section(struct json_node answer, size_t number);
+/* Returns the kind of section number `number`, from 0, of the answer. An unknown name counts as SHEET_SECTION_ANSWER. */
+enum sheet_section sheet_page_section_kind(struct json_node answer, size_t number);
 
 /* Returns the text of the line `label` in the first section of the answer; "": there is no such line. */
-const char *sheet_page_line_text(struct json_node answer, const char *label);
+const char *sheet_page_text_of_line(struct json_node answer, const char *label);
 
 /* Appends the heading of a section, if it has one. */
 void sheet_page_put_heading(struct page *page, struct json_node answer, size_t number);

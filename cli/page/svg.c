@@ -57,20 +57,20 @@ static void put_number(struct text *out, double value)
     text_puts(out, strcmp(text, "-0") == 0 ? "0" : text);
 }
 
-static double rounded_to_digits(double value)
+static double rounded_to_one_decimal(double value)
 {
     return round(value * 10) / 10;
 }
 
 /* A line of points that is being written: a point between two others on a horizontal or vertical line is left out. */
-struct svg_line {
+struct svg_polyline {
     struct text *out;
     struct svg_point last_point,
         point_before; /* the last point, which is not written yet, and the one before it */
     size_t point_count;
 };
 
-static void put_point(struct svg_line *line)
+static void put_point(struct svg_polyline *line)
 {
     if (line->point_count < 2)
         return;
@@ -93,9 +93,9 @@ static bool is_between(double a, double b, double c)
     return (a <= b && b <= c) || (a >= b && b >= c);
 }
 
-static void add_point(struct svg_line *line, struct svg_point point)
+static void add_point(struct svg_polyline *line, struct svg_point point)
 {
-    point = (struct svg_point){rounded_to_digits(point.x), rounded_to_digits(point.y)};
+    point = (struct svg_point){rounded_to_one_decimal(point.x), rounded_to_one_decimal(point.y)};
     if (line->point_count == 0) {
         text_putc(line->out, 'M');
         put_number(line->out, point.x);
@@ -121,7 +121,7 @@ static void add_point(struct svg_line *line, struct svg_point point)
 /* Appends the commands of "x,y x,y ..." as a closed path. */
 static void put_polygon_points(struct text *out, const char *at)
 {
-    struct svg_line line = {.out = out};
+    struct svg_polyline line = {.out = out};
     struct svg_point point;
     while (read_point(&at, &point))
         add_point(&line, point);
@@ -133,7 +133,7 @@ static void put_polygon_points(struct text *out, const char *at)
  * L, the data are appended unchanged. */
 static void put_path_data(struct text *out, const char *at, const char *end)
 {
-    struct svg_line line = {.out = out};
+    struct svg_polyline line = {.out = out};
     while (at < end) {
         struct svg_point point;
         at += strspn(at, " \t\n");
@@ -142,7 +142,7 @@ static void put_path_data(struct text *out, const char *at, const char *end)
         const char command = *at;
         if (command == 'M') {
             put_point(&line);
-            line = (struct svg_line){.out = out};
+            line = (struct svg_polyline){.out = out};
         }
         if (command == 'M' || command == 'L')
             at++;
@@ -181,7 +181,7 @@ static bool put_colour(struct text *out, const char **at)
     return true;
 }
 
-static void end_open_path(struct svg_writer *w)
+static void write_and_end_svg_path(struct svg_writer *w)
 {
     if (w->path.size > 0)
         text_printf(w->out, "<path stroke=\"none\" fill=\"%s\" d=\"%s\"/>", w->fill, w->path.data);
@@ -197,7 +197,7 @@ static void put_polygon(struct svg_writer *w, const char *tag)
     if (colour == NULL || !put_colour(&fill, &colour))
         text_puts(&fill, "currentColor");
     if (w->path.size > 0 && strcmp(fill.data, w->fill) != 0)
-        end_open_path(w);
+        write_and_end_svg_path(w);
     snprintf(w->fill, sizeof w->fill, "%s", fill.data);
     if (points != NULL)
         put_polygon_points(&w->path, points + strlen("points = '"));
@@ -217,7 +217,7 @@ static const char *const defaults[] = {" fill=\"none\"",
 
 /* Appends the tag at[0..end) in a shorter form: without the attributes that all groups have, with shorter colours and
  * path data, and with ids that are unique in the page. */
-static void put_tag(struct svg_writer *w, const char *at, const char *end)
+static void put_shortened_tag(struct svg_writer *w, const char *at, const char *end)
 {
     while (at < end) {
         size_t d = 0;
@@ -257,19 +257,19 @@ static const char *skip_blank(const char *at)
 /* The groups that are open, outermost first. If more than GROUPS_MAX are open, the tags of the inner ones are left
  * out, and only their elements are written. */
 enum { GROUPS_MAX = 64 };
-struct open_groups {
+struct svg_open_groups {
     size_t depth;
     bool is_written[GROUPS_MAX]; /* whether both tags of the group are written (begin_group()) */
 };
 
 /* Begins the group whose tag is at [at, end). The tag is written only if it says how the group's elements look.
  * Notes in *groups whether the tag was written, so that end_group() does the same. */
-static void begin_group(struct svg_writer *w, struct open_groups *groups, const char *at,
+static void begin_group(struct svg_writer *w, struct svg_open_groups *groups, const char *at,
                         const char *end)
 {
     struct text tag = {0};
     struct svg_writer probe = {.out = &tag, .drawing_number = w->drawing_number};
-    put_tag(&probe, at, end);
+    put_shortened_tag(&probe, at, end);
     const bool written = groups->depth < GROUPS_MAX && strcmp(tag.data, "<g>") != 0 &&
                          strstr(tag.data, "id=\"gnuplot_plot") == NULL &&
                          !starts_with(tag.data, "<g stroke='none'");
@@ -277,19 +277,19 @@ static void begin_group(struct svg_writer *w, struct open_groups *groups, const 
         groups->is_written[groups->depth] = written;
     groups->depth++;
     if (written) {
-        end_open_path(w);
+        write_and_end_svg_path(w);
         text_append(w->out, tag.data, tag.size);
     }
     text_release(&tag);
 }
 
-static void end_group(struct svg_writer *w, struct open_groups *groups)
+static void end_group(struct svg_writer *w, struct svg_open_groups *groups)
 {
     if (groups->depth == 0)
         return;
     groups->depth--;
     if (groups->depth < GROUPS_MAX && groups->is_written[groups->depth]) {
-        end_open_path(w);
+        write_and_end_svg_path(w);
         text_puts(w->out, "</g>");
     }
 }
@@ -297,7 +297,7 @@ static void end_group(struct svg_writer *w, struct open_groups *groups)
 /* Writes the element, or the tag of a group, that begins at `at`, and returns the place after it. Leaves out empty
  * groups, and the title, the description and the background of the drawing, since the page has a caption and a
  * background of its own. */
-static const char *put_element(struct svg_writer *w, struct open_groups *groups, const char *at)
+static const char *put_element(struct svg_writer *w, struct svg_open_groups *groups, const char *at)
 {
     const char *end = tag_end(at), *next = skip_blank(end);
     if (starts_with(at, "<title>") || starts_with(at, "<desc>")) {
@@ -315,8 +315,8 @@ static const char *put_element(struct svg_writer *w, struct open_groups *groups,
     } else if (starts_with(at, "<polygon")) {
         put_polygon(w, at);
     } else {
-        end_open_path(w);
-        put_tag(w, at, end);
+        write_and_end_svg_path(w);
+        put_shortened_tag(w, at, end);
     }
     return end;
 }
@@ -324,7 +324,7 @@ static const char *put_element(struct svg_writer *w, struct open_groups *groups,
 void svg_put(struct text *out, const char *svg, size_t number)
 {
     struct svg_writer w = {.out = out, .drawing_number = number};
-    struct open_groups groups = {0};
+    struct svg_open_groups groups = {0};
     const char *at = strstr(svg, "<svg");
     const char *marks_end = at != NULL ? strstr(at, "</defs>") : NULL;
     const bool has_marks = marks_end != NULL && strstr(marks_end, "'#gp") != NULL;

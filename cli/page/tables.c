@@ -62,7 +62,8 @@ static void put_status_counts(struct page *page, const struct table *sweep,
         if (s->count_of_status[i] > 0) {
             text.size = 0;
             text_printf(&text, "%zu", s->count_of_status[i]);
-            page_number_box(page, text.data, sweep_summary_words(i, s->count_of_status[i]));
+            page_number_box(page, text.data,
+                            sweep_summary_words_of_status(i, s->count_of_status[i]));
         }
     page_end_number_boxes(page);
     text_release(&text);
@@ -192,7 +193,7 @@ static void put_points(struct page *page, const struct table *sweep, const struc
 
 /* If costs are extrapolated at some points, appends a warning with the number of these points and the largest share
  * of compute time at one of them. */
-static void put_extrapolation(struct page *page, const struct table *sweep)
+static void put_warning_of_extrapolation(struct page *page, const struct table *sweep)
 {
     size_t column = table_find_column(sweep, "extrapolated_share"), points = 0;
     double most = 0, value;
@@ -235,7 +236,7 @@ enum status page_of_sweep(struct page *page, const struct table *sweep, const ch
         text_printf(&text, " on %s", cluster.data);
     page_begin(page, title != NULL ? title : "A sweep of training steps, predicted", text.data);
     put_sweep_verdict(page, sweep, &summary);
-    put_extrapolation(page, sweep);
+    put_warning_of_extrapolation(page, sweep);
     put_status_counts(page, sweep, &summary);
     status = put_sweep_figures(page, sweep, &summary, diag);
     page_heading(page, "Points");
@@ -265,12 +266,12 @@ struct metric_errors {
     size_t worst_row;
 };
 
-struct validated_columns {
+struct validated_column_indices {
     size_t source, place, framework, model, seq, args, metric, value, unit, predicted, error,
         status;
 };
 
-static enum status find_columns(struct validated_columns *c, const struct table *t,
+static enum status find_columns(struct validated_column_indices *c, const struct table *t,
                                 struct diag *diag)
 {
     const struct {
@@ -284,12 +285,12 @@ static enum status find_columns(struct validated_columns *c, const struct table 
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(wanted) && status == STATUS_OK; i++)
-        status = table_need_column(t, wanted[i].name, wanted[i].column, diag);
+        status = table_find_required_column(t, wanted[i].name, wanted[i].column, diag);
     return status;
 }
 
-static size_t sum_metrics(const struct table *t, const struct validated_columns *c,
-                          struct metric_errors *metric)
+static size_t sum_errors_by_metric(const struct table *t, const struct validated_column_indices *c,
+                                   struct metric_errors *metric)
 {
     size_t count = 0;
     double error;
@@ -315,13 +316,14 @@ static size_t sum_metrics(const struct table *t, const struct validated_columns 
 
 /* Returns whether a row is shown and not counted. The status of such a row is "ok: " and the
  * reason. */
-static bool is_shown_but_not_counted(const struct table *t, const struct validated_columns *c,
-                                     size_t row)
+static bool is_shown_but_not_counted(const struct table *t,
+                                     const struct validated_column_indices *c, size_t row)
 {
     return strncmp(t->cell[row][c->status], "ok:", 3) == 0;
 }
 
-static void put_rows(struct page *page, const struct table *t, const struct validated_columns *c)
+static void put_rows(struct page *page, const struct table *t,
+                     const struct validated_column_indices *c)
 {
     static const char *const heads[] = {"source",  "place",  "system",   "model",
                                         "tokens",  "metric", "measured", "predicted",
@@ -348,13 +350,14 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
                                struct diag *diag)
 {
     static const char *const heads[] = {"metric", "rows", "mean error %", "worst %", "at", NULL};
-    struct validated_columns c;
+    struct validated_column_indices c;
     struct metric_errors metric[METRICS_MAX];
     struct text text = {0};
     enum status status = find_columns(&c, t, diag);
     if (status != STATUS_OK)
         return status;
-    size_t count = sum_metrics(t, &c, metric), most = 0, wrong = 0, right = 0, left_out = 0;
+    size_t count = sum_errors_by_metric(t, &c, metric), most = 0, wrong = 0, right = 0,
+           left_out = 0;
     for (size_t k = 1; k < count; k++)
         most = metric[k].row_count > metric[most].row_count ? k : most;
     for (size_t i = 0; i < t->row_count; i++) {

@@ -34,7 +34,7 @@ static void print_step_time(const struct screen *screen, const struct prediction
     const struct intervals intervals = intervals_of_prediction(p);
     struct text line = {0};
     report_put_time(&line, p->sim.step_s, p->sim.step_s);
-    intervals_put_in_brackets(&line, " (90 %: ", &intervals.of_quantity[RESIDUAL_TIME],
+    intervals_put_in_brackets(&line, " (90 %: ", &intervals.intervals_by_quantity[RESIDUAL_TIME],
                               p->sim.step_s, report_time_format_for(p->sim.step_s).unit_s);
     text_printf(&line, ", %.1f tokens/s/GPU", p->tokens_per_s_gpu);
     screen_put_labelled_line(screen, "step", line.data);
@@ -52,13 +52,13 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
             continue;
         text_printf(&piece, "%s ", category_labels[c]);
         units_put_gib(&piece, (double)peak->category_bytes[c]);
-        report_put_comma_piece(&line, &piece);
+        report_put_piece_after_comma(&line, &piece);
     }
     if (peak->op != IR_NONE) {
         text_printf(&piece, "op %u (%s, %s)", prediction_describe_op(p, peak->op).id,
                     work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
                     phase_names[p->ir.op.phase[peak->op]]);
-        report_put_comma_piece(&line, &piece);
+        report_put_piece_after_comma(&line, &piece);
     }
     screen_put_labelled_line(screen, "at its peak", line.data);
     text_release(&piece);
@@ -68,7 +68,7 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
 /* Appends why the next length does not fit: "825K tokens: device memory needs ... (213 MiB too
  * much), 223346688 bytes"; that it fits with a smaller probability than was asked for; or, if no
  * longer one was tried, why not. */
-static void put_next_length(struct text *out, const struct longest_certificate *r)
+static void put_why_next_length_fails(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
     if (l->next_tokens == 0) {
@@ -112,9 +112,10 @@ static void put_enabling_options(struct text *out, const struct longest_certific
 {
     enum { SHOWN = 4 };
     for (size_t i = 0; i < r->option_length_count && i < SHOWN; i++) {
-        text_printf(out, "%s%s: %s", i > 0 ? ", " : "", r->option_length[i].option,
-                    r->option_length[i].last_tried_tokens > 0 ? "at least " : "");
-        units_put_tokens(out, r->option_length[i].tokens);
+        text_printf(out, "%s%s: %s", i > 0 ? ", " : "", r->longest_length_with_option[i].option,
+                    r->longest_length_with_option[i].last_length_tried_tokens > 0 ? "at least "
+                                                                                  : "");
+        units_put_tokens(out, r->longest_length_with_option[i].tokens);
     }
     if (interrupt_signal() != 0)
         text_printf(out, "%s other options were not searched: %s ended the search",
@@ -145,7 +146,7 @@ static void put_longest_length(struct text *out, const struct longest_certificat
     text_puts(out, longest_is_lower_bound(l) ? "at least " : "");
     put_tokens(out, l->tokens);
     text_printf(out, " (%lld), in steps of %lld, %u lengths asked about", (long long)l->tokens,
-                (long long)r->ladder.shortest_tokens, l->built_count);
+                (long long)r->ladder.first_length_or_step_tokens, l->built_length_count);
 }
 
 static void print_fit_probability(const struct screen *screen, const struct verdict *v)
@@ -190,7 +191,7 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
         print_fit_probability(screen, &l->verdict);
     if (r->is_less_probable)
         screen_put_labelled_line(screen, "safe", "no length fits as surely as was asked");
-    print_labelled_line(screen, "next", put_next_length, r);
+    print_labelled_line(screen, "next", put_why_next_length_fails, r);
     if (r->less_probable_longest.tokens > 0)
         print_labelled_line(screen, "less sure", put_less_probable_length, r);
     if (r->has_tried_options)
@@ -248,7 +249,7 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
     json_put_count(&w, "longest_tokens", (uint64_t)l->tokens);
     if (longest_is_lower_bound(l))
         json_put_count(&w, "asked_tokens", (uint64_t)l->tokens);
-    json_put_count(&w, "step_tokens", (uint64_t)r->ladder.shortest_tokens);
+    json_put_count(&w, "step_tokens", (uint64_t)r->ladder.first_length_or_step_tokens);
     json_put_count(&w, "next_tokens", (uint64_t)l->next_tokens);
     json_put_text(&w, "next_refused", l->next_refusal[0] != '\0' ? l->next_refusal : NULL);
     json_put_bool(&w, "search_ended_early", l->is_interrupted);
@@ -266,10 +267,11 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
     struct rows rows = {.json = &w};
     rows_begin(&rows, "with_option", NULL, &longest_table);
     for (size_t i = 0; i < r->option_length_count; i++) {
-        rows_put_name(&rows, r->option_length[i].option);
-        rows_put_number(&rows, (double)r->option_length[i].tokens);
-        if (r->option_length[i].last_tried_tokens > 0)
-            rows_put_number(&rows, (double)r->option_length[i].last_tried_tokens);
+        rows_put_name(&rows, r->longest_length_with_option[i].option);
+        rows_put_number(&rows, (double)r->longest_length_with_option[i].tokens);
+        if (r->longest_length_with_option[i].last_length_tried_tokens > 0)
+            rows_put_number(&rows,
+                            (double)r->longest_length_with_option[i].last_length_tried_tokens);
         else
             rows_skip_column(&rows);
     }

@@ -16,10 +16,10 @@ struct strategy_results plan_strategy_results(const struct best *best, uint8_t s
         f.member_count++;
         if (o->kind == OUTCOME_SIMULATED && f.best == NULL)
             f.best = o;
-        if (o->kind == OUTCOME_SIMULATED || o->kind == OUTCOME_NOT_BETTER ||
+        if (o->kind == OUTCOME_SIMULATED || o->kind == OUTCOME_BOUND_NOT_BETTER ||
             o->kind == OUTCOME_NOT_SEARCHED)
             f.rate_bound = fmax(f.rate_bound, o->rate_bound);
-        f.slower_count += o->kind == OUTCOME_NOT_BETTER;
+        f.slower_count += o->kind == OUTCOME_BOUND_NOT_BETTER;
         f.unsearched_count += o->kind == OUTCOME_NOT_SEARCHED;
         if (o->is_open_ended &&
             (f.open_ended == NULL ||

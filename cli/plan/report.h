@@ -16,14 +16,14 @@
 enum { PLAN_OUTCOME, PLAN_BATCHES, PLAN_FAMILY, PLAN_TABLE_COUNT };
 extern const struct row_table plan_tables[PLAN_TABLE_COUNT];
 
-#define PLAN_FAMILIES 16 /* at least as many as there are strategies */
+#define PLAN_STRATEGIES_MAX 16 /* at least as many as there are strategies */
 
 struct plan_report {
     struct best *best; /* plan_report_make() completes the intervals of the rows that are shown */
     /* the probability with which the winner fits, and a better configuration that fits with a lower probability */
-    const struct probable_choice *probable;
+    const struct probability_of_winner *probable;
     struct setup *setup;        /* the setup that was searched */
-    size_t shown_rows;          /* how many rows of the ranking are printed */
+    size_t shown_row_count;     /* how many rows of the ranking are printed */
     bool has_details;           /* all details are found and printed, which JSON always has */
     const char *only_framework; /* the framework to which the search was restricted; NULL: none */
     /* a command with the options of the model, the cluster, the length and the batch; with a row's options appended, it
@@ -32,7 +32,7 @@ struct plan_report {
     struct sensitivity_step sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
     /* [strategies] the seconds by which the best configuration of a strategy is slower than the winner, split by
      * what causes them; known only for strategies that lost, with `has_details` */
-    struct lag_split split[PLAN_FAMILIES];
+    struct lag_by_cause split[PLAN_STRATEGIES_MAX];
 };
 
 /* Completes the report: the intervals of the rows that are shown. With report->has_details also

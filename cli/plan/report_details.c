@@ -20,9 +20,9 @@
 static enum status find_lag_splits(struct plan_report *r, struct diag *diag)
 {
     size_t count;
-    const struct outcome *winner = &r->best->row[0], *loser[PLAN_FAMILIES] = {NULL};
+    const struct outcome *winner = &r->best->row[0], *loser[PLAN_STRATEGIES_MAX] = {NULL};
     strategies_list(&count);
-    assert(count <= PLAN_FAMILIES);
+    assert(count <= PLAN_STRATEGIES_MAX);
     if (r->best->goal == GOAL_LONGEST)
         return STATUS_OK;
     for (size_t s = 0; s < count; s++)
@@ -38,7 +38,7 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
     enum status status = STATUS_OK;
     if (r->has_details)
         status = sensitivities_find(r->sensitivity, r->setup, &r->best->row[0].request, diag);
-    for (size_t i = 0; i < r->best->row_count && i < r->shown_rows && status == STATUS_OK; i++)
+    for (size_t i = 0; i < r->best->row_count && i < r->shown_row_count && status == STATUS_OK; i++)
         if (r->best->row[i].kind == OUTCOME_SIMULATED)
             status = sensitivity_intervals(&r->best->row[i].intervals, r->setup,
                                            &r->best->row[i].request, diag);
@@ -66,7 +66,7 @@ static void put_part_seconds(struct text *out, const char *what, double seconds)
 
 /* Appends, under the line of a strategy, a line that splits its loss: "           per sequence: layout 1.2 s, kernels 0
  * s, framework 30 ms". Appends nothing if the split is not known. */
-static void put_lag_split(struct text *out, const struct lag_split *split)
+static void put_lag_split(struct text *out, const struct lag_by_cause *split)
 {
     if (!split->is_known)
         return;
@@ -89,8 +89,8 @@ static void put_ranking_row(struct text *out, const struct plan_report *r, size_
     double step_s = plan_step_s(o);
     text_printf(out, "%.1f tokens/s/GPU, step ", o->rate_bound);
     report_put_time(out, step_s, step_s);
-    intervals_put_in_brackets(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
-                              report_time_format_for(step_s).unit_s);
+    intervals_put_in_brackets(out, " (90 %: ", &o->intervals.intervals_by_quantity[RESIDUAL_TIME],
+                              step_s, report_time_format_for(step_s).unit_s);
     plan_put_batch_spread(out, o);
     if (i > 0)
         plan_put_batches_won(out, o);
@@ -106,19 +106,19 @@ static void put_ranking_row(struct text *out, const struct plan_report *r, size_
 
 /* ---- the splits of the winner's strategy ---- */
 
-static bool have_same_split(const struct request *a, const struct request *b)
+static bool have_same_parallel_degrees(const struct request *a, const struct request *b)
 {
     return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->cp == b->cp && a->hp == b->hp;
 }
 
 /* Both outcomes have the same split of ranks. Returns whether a represents that split better than b: it came nearer
  * to being simulated or, if both have the same kind, it is faster or lacks less memory. */
-static bool represents_better(const struct outcome *a, const struct outcome *b)
+static bool represents_split_better(const struct outcome *a, const struct outcome *b)
 {
     if (a->kind != b->kind)
         return b->kind == OUTCOME_NOT_SEARCHED ||
                (a->kind > b->kind && a->kind != OUTCOME_NOT_SEARCHED);
-    if (a->kind == OUTCOME_SIMULATED || a->kind == OUTCOME_NOT_BETTER)
+    if (a->kind == OUTCOME_SIMULATED || a->kind == OUTCOME_BOUND_NOT_BETTER)
         return a->rate_bound > b->rate_bound;
     return a->missing_bytes < b->missing_bytes;
 }
@@ -127,8 +127,8 @@ static bool represents_better(const struct outcome *a, const struct outcome *b)
  * 4 with 64 subsequences: 310.2 tokens/s/GPU, ...". o: the configuration that represents the split;
  * if it was not simulated, the line says what is known of it. members: the number of configurations
  * with this split. */
-static void put_split_line(struct text *out, const struct plan_report *r, const struct outcome *o,
-                           size_t members)
+static void put_line_of_tp_and_pp_split(struct text *out, const struct plan_report *r,
+                                        const struct outcome *o, size_t members)
 {
     const struct outcome *winner = &r->best->row[0];
     text_printf(out, "%-11stp %lld x pp %lld", "split", (long long)o->request.tp,
@@ -148,7 +148,7 @@ static void put_split_line(struct text *out, const struct plan_report *r, const 
     case OUTCOME_NOT_SEARCHED:
         text_puts(out, "not searched");
         break;
-    case OUTCOME_NOT_BETTER:
+    case OUTCOME_BOUND_NOT_BETTER:
         text_printf(out, "no more than %.1f tokens/s/GPU", o->rate_bound);
         break;
     case OUTCOME_DOES_NOT_FIT:
@@ -177,19 +177,19 @@ static void put_splits(struct text *out, const struct plan_report *r)
             continue;
         for (size_t k = 0; k < best->row_count; k++) {
             if (best->row[k].strategy != o->strategy ||
-                !have_same_split(&best->row[k].request, &best->row[i].request))
+                !have_same_parallel_degrees(&best->row[k].request, &best->row[i].request))
                 continue;
             seen = seen || k < i;
             members++;
-            o = represents_better(&best->row[k], o) ? &best->row[k] : o;
+            o = represents_split_better(&best->row[k], o) ? &best->row[k] : o;
         }
         if (!seen)
-            put_split_line(out, r, o, members);
+            put_line_of_tp_and_pp_split(out, r, o, members);
     }
 }
 
 /* Appends why no length beyond the winner's was tried, if its search ended before memory was full. */
-static void put_search_end(struct text *out, const struct plan_report *r)
+static void put_why_search_ended(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];
     if (r->best->row_count == 0 || !winner->is_open_ended || winner->kind != OUTCOME_SIMULATED)
@@ -258,7 +258,7 @@ static void put_search_request(struct text *out, const struct plan_report *r)
                 "fit, %zu cannot be better, %zu simulated, %zu cannot be built\n",
                 "searched", best->row_count, best->outcome_count_of_kind[OUTCOME_OVER_MEMORY_BOUND],
                 best->outcome_count_of_kind[OUTCOME_DOES_NOT_FIT],
-                best->outcome_count_of_kind[OUTCOME_NOT_BETTER],
+                best->outcome_count_of_kind[OUTCOME_BOUND_NOT_BETTER],
                 best->outcome_count_of_kind[OUTCOME_SIMULATED],
                 best->outcome_count_of_kind[OUTCOME_REFUSED]);
     if (best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED] > 0)
@@ -269,11 +269,11 @@ static void put_search_request(struct text *out, const struct plan_report *r)
 /* Appends a speed that none of the configurations that were not simulated exceeds. If one that was
  * not searched may be faster than the winner, appends instead that nothing is proved. Appends
  * nothing if neither is so. members: the number of configurations of the winner's strategy. */
-static void put_speed_bound(struct text *out, const struct best *best, size_t members)
+static void put_rate_bound_of_unsimulated(struct text *out, const struct best *best, size_t members)
 {
     double most = 0, left = 0;
     for (size_t i = 0; i < best->row_count; i++) {
-        if (best->row[i].kind == OUTCOME_NOT_BETTER)
+        if (best->row[i].kind == OUTCOME_BOUND_NOT_BETTER)
             most = fmax(most, best->row[i].rate_bound);
         if (best->row[i].kind == OUTCOME_NOT_SEARCHED)
             left = fmax(left, best->row[i].rate_bound);
@@ -300,7 +300,7 @@ static enum attention_impl collect_kernels(struct kernels *kernels, const struct
         const struct outcome *o = &best->row[i];
         struct choices c;
         struct diag diag = {0};
-        bool has_speed = o->kind == OUTCOME_SIMULATED || o->kind == OUTCOME_NOT_BETTER;
+        bool has_speed = o->kind == OUTCOME_SIMULATED || o->kind == OUTCOME_BOUND_NOT_BETTER;
         if (has_speed && !seen[o->strategy] &&
             resolve_choices(&c, &o->request, NULL, &diag) == STATUS_OK) {
             seen[o->strategy] = true;
@@ -346,19 +346,20 @@ void plan_report_print_details(struct text *out, const struct plan_report *r)
         text_puts(out, " with the options of a row:\n");
     }
     for (size_t i = 0;
-         i < best->row_count && i < r->shown_rows && best->row[i].kind == OUTCOME_SIMULATED; i++)
+         i < best->row_count && i < r->shown_row_count && best->row[i].kind == OUTCOME_SIMULATED;
+         i++)
         put_ranking_row(out, r, i);
     if (found)
         intervals_put_line(out, &best->row[0].intervals);
     if (best->goal != GOAL_LONGEST)
         put_splits(out, r);
-    put_search_end(out, r);
+    put_why_search_ended(out, r);
     for (size_t s = 0; s < strategies; s++)
         put_strategy_line(out, r, (uint8_t)s);
     if (!found)
         return;
     struct strategy_results f = plan_strategy_results(best, best->row[0].strategy);
     if (best->goal != GOAL_LONGEST)
-        put_speed_bound(out, best, f.member_count);
+        put_rate_bound_of_unsimulated(out, best, f.member_count);
     put_sensitivities(out, r);
 }

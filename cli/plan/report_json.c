@@ -26,17 +26,17 @@ static const struct column outcome[] = {
     {"step_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
     {"step_low_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
     {"step_high_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
-    {"batches", NULL, NULL, COLUMN_SINGLE_ROW | COLUMN_OPTIONAL, 0, "plan_batches"},
+    {"batches", NULL, NULL, COLUMN_NESTED_ROW | COLUMN_OPTIONAL, 0, "plan_batches"},
     {"sequences", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, "choices.json"},
     {"slower_cause", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The cause that takes most longer than in the winner's step: a member of waterfall without its unit."},
     {"slower_cause_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, NULL},
-    {"narrow_products", NULL, NULL, COLUMN_SINGLE_ROW | COLUMN_OPTIONAL, 0, "narrow_products"},
+    {"narrow_products", NULL, NULL, COLUMN_NESTED_ROW | COLUMN_OPTIONAL, 0, "narrow_products"},
     {"stages_idle", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "Share of the step in which pipeline stages are idle."},
     {"waiting_for_copies", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "Share of the step."},
-    {"device_needed_bytes", NULL, NULL, COLUMN_MEMORY | COLUMN_OPTIONAL, 0, "common.json"},
-    {"device_cache_bytes", NULL, NULL, COLUMN_MEMORY | COLUMN_OPTIONAL, 0, "common.json"},
+    {"device_needed_bytes", NULL, NULL, COLUMN_BYTES_WITH_UNIT | COLUMN_OPTIONAL, 0, "common.json"},
+    {"device_cache_bytes", NULL, NULL, COLUMN_BYTES_WITH_UNIT | COLUMN_OPTIONAL, 0, "common.json"},
     {"fits_probability", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "common.json"},
-    {"host_needed_bytes", NULL, NULL, COLUMN_MEMORY | COLUMN_OPTIONAL, 0, "common.json"},
+    {"host_needed_bytes", NULL, NULL, COLUMN_BYTES_WITH_UNIT | COLUMN_OPTIONAL, 0, "common.json"},
     /* filled only if the outcome is "cannot be better" or "not searched" */
     {"most_tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "A bound that it does not exceed."},
     /* filled only if the outcome is "no room", "refused" or "does not fit" */
@@ -56,7 +56,7 @@ static const struct column family[] = {
     {"configurations", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"most_tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER, 0, "What no member exceeds."},
     {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, NULL},
-    {"best", NULL, NULL, COLUMN_SINGLE_ROW | COLUMN_OPTIONAL, 0, "plan_outcome"},
+    {"best", NULL, NULL, COLUMN_NESTED_ROW | COLUMN_OPTIONAL, 0, "plan_outcome"},
     {"layout_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "Seconds more than the winner takes that are due to the layout."},
     {"kernels_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, NULL},
     {"framework_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, NULL},
@@ -108,7 +108,7 @@ static void put_batches(struct rows *rows, const struct outcome *o)
         rows_skip_column(rows);
         return;
     }
-    rows_begin_inner_single(&one, rows, &plan_tables[PLAN_BATCHES]);
+    rows_begin_nested_row(&one, rows, &plan_tables[PLAN_BATCHES]);
     rows_put_number(&one, (double)s->step_count);
     rows_put_number(&one, s->median_s);
     rows_put_number(&one, s->percentile_90_s);
@@ -124,15 +124,16 @@ static void put_products(struct rows *rows, const struct prediction_products *pr
         rows_skip_column(rows);
         return;
     }
-    rows_begin_inner_single(&one, rows, &report_tables[REPORT_PRODUCTS]);
+    rows_begin_nested_row(&one, rows, &report_tables[REPORT_PRODUCTS]);
     report_fill_products(&one, products);
     rows_end(&one);
 }
 
 /* Puts the columns that only simulated outcomes have. */
-static void put_simulated(struct rows *rows, const struct plan_report *r, const struct outcome *o)
+static void put_columns_of_simulated(struct rows *rows, const struct plan_report *r,
+                                     const struct outcome *o)
 {
-    const struct interval *time = &o->intervals.of_quantity[RESIDUAL_TIME];
+    const struct interval *time = &o->intervals.intervals_by_quantity[RESIDUAL_TIME];
     const double step_s = plan_step_s(o);
     rows_put_number(rows, o->rate_bound);
     rows_put_number(rows, step_s);
@@ -155,7 +156,7 @@ static void put_outcome(struct rows *rows, const struct plan_report *r, const st
     static const char *const kinds[OUTCOME_KIND_COUNT] = {
         "no room", "refused", "does not fit", "cannot be better", "simulated", "not searched"};
     const bool timed = o->kind == OUTCOME_SIMULATED,
-               bounded = o->kind == OUTCOME_NOT_BETTER || o->kind == OUTCOME_NOT_SEARCHED;
+               bounded = o->kind == OUTCOME_BOUND_NOT_BETTER || o->kind == OUTCOME_NOT_SEARCHED;
     struct text options = {0}, command = {0};
     size_t count;
     plan_put_row_options(&options, r, o);
@@ -169,7 +170,7 @@ static void put_outcome(struct rows *rows, const struct plan_report *r, const st
     put_number_or_skip(rows, o->is_open_ended,
                        o->is_open_ended ? (double)ladder_longest_tokens(&o->ladder) : 0);
     if (timed)
-        put_simulated(rows, r, o);
+        put_columns_of_simulated(rows, r, o);
     else
         skip_columns_before(rows, "most_tokens_per_s_gpu");
     put_number_or_skip(rows, bounded, o->rate_bound);
@@ -178,11 +179,12 @@ static void put_outcome(struct rows *rows, const struct plan_report *r, const st
     text_release(&command);
 }
 
-static void put_family(struct rows *rows, const struct plan_report *r, uint8_t strategy)
+static void put_strategy_results_json(struct rows *rows, const struct plan_report *r,
+                                      uint8_t strategy)
 {
     const struct strategy_results f = plan_strategy_results(r->best, strategy);
     const struct outcome *o = f.best != NULL ? f.best : f.nearest_unfit;
-    const struct lag_split *split = &r->split[strategy];
+    const struct lag_by_cause *split = &r->split[strategy];
     struct rows one;
     size_t count;
     if (f.member_count == 0)
@@ -194,7 +196,7 @@ static void put_family(struct rows *rows, const struct plan_report *r, uint8_t s
                        f.open_ended != NULL ? (double)ladder_longest_tokens(&f.open_ended->ladder)
                                             : 0);
     if (o != NULL) {
-        rows_begin_inner_single(&one, rows, &plan_tables[PLAN_OUTCOME]);
+        rows_begin_nested_row(&one, rows, &plan_tables[PLAN_OUTCOME]);
         put_outcome(&one, r, o);
         rows_end(&one);
     } else {
@@ -220,27 +222,28 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_put_count(&w, "simulated", best->outcome_count_of_kind[OUTCOME_SIMULATED]);
     json_put_count(&w, "not_searched", best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED]);
     if (best->row_count > 0 && best->row[0].kind == OUTCOME_SIMULATED && best->goal != GOAL_LONGEST)
-        json_put_number(&w, "proved_gap", best_possible_gain(best));
+        json_put_number(&w, "proved_gap", best_share_unsimulated_may_gain(best));
     json_put_number(&w, "asked_probability", r->probable->asked_probability);
     json_put_number(&w, "taken_probability", r->probable->search_probability);
     struct rows rows = {.json = &w};
     if (r->probable->less_probable_outcome.kind == OUTCOME_SIMULATED) {
-        rows_begin_single(&rows, "less_probable", &plan_tables[PLAN_OUTCOME]);
+        rows_begin_single_row(&rows, "less_probable", &plan_tables[PLAN_OUTCOME]);
         put_outcome(&rows, r, &r->probable->less_probable_outcome);
         rows_end(&rows);
     }
     rows_begin(&rows, "ranking", NULL, &plan_tables[PLAN_OUTCOME]);
     for (size_t i = 0;
-         i < best->row_count && i < r->shown_rows && best->row[i].kind == OUTCOME_SIMULATED; i++)
+         i < best->row_count && i < r->shown_row_count && best->row[i].kind == OUTCOME_SIMULATED;
+         i++)
         put_outcome(&rows, r, &best->row[i]);
     rows_end(&rows);
     rows_begin(&rows, "families", NULL, &plan_tables[PLAN_FAMILY]);
     for (size_t s = 0; s < strategies; s++)
-        put_family(&rows, r, (uint8_t)s);
+        put_strategy_results_json(&rows, r, (uint8_t)s);
     rows_end(&rows);
     json_begin_object(&w, "sensitivities");
     for (int i = 0; i < SENSITIVITIES; i++)
-        json_put_number(&w, sensitivity_key(i),
+        json_put_number(&w, sensitivity_json_key(i),
                         r->sensitivity[i].step_s > 0 ? r->sensitivity[i].step_s : NAN);
     json_end_object(&w);
     json_end_object(&w);

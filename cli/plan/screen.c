@@ -46,8 +46,8 @@ static void print_winner(const struct screen *screen, const struct plan_report *
     text_printf(&rest, "%.1f tokens/s/GPU, a %sstep of ", o->rate_bound,
                 o->spread.step_count > 0 ? "median " : "");
     report_put_time(&rest, step_s, step_s);
-    intervals_put_in_brackets(&rest, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
-                              report_time_format_for(step_s).unit_s);
+    intervals_put_in_brackets(&rest, " (90 %: ", &o->intervals.intervals_by_quantity[RESIDUAL_TIME],
+                              step_s, report_time_format_for(step_s).unit_s);
     put_step_workload(&rest, o,
                       best->goal == GOAL_LONGEST ? o->sequence_tokens : r->setup->request.seq);
     text_puts(&rest, "; a GPU needs ");
@@ -125,7 +125,7 @@ static void print_nothing_fits(const struct screen *screen, const struct plan_re
  * longer one. With the goal of fewest GPUs, says first what is known of the next smaller number. */
 static void put_bound_of_unsimulated(struct text *out, const struct best *best)
 {
-    double gap = best->goal == GOAL_LONGEST ? 0 : best_possible_gain(best);
+    double gap = best->goal == GOAL_LONGEST ? 0 : best_share_unsimulated_may_gain(best);
     if (best->goal == GOAL_LONGEST && best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED] > 0)
         text_puts(out, "nothing yet: one that was not searched may take a longer sequence");
     else if (best->goal == GOAL_LONGEST && best->row[0].is_open_ended)
@@ -174,7 +174,7 @@ static void print_search_request(const struct screen *screen, const struct plan_
                 "%zu configurations: %zu simulated, %zu that cannot be better, %zu that do "
                 "not fit, %zu that cannot be built",
                 best->row_count, best->outcome_count_of_kind[OUTCOME_SIMULATED],
-                best->outcome_count_of_kind[OUTCOME_NOT_BETTER],
+                best->outcome_count_of_kind[OUTCOME_BOUND_NOT_BETTER],
                 best->outcome_count_of_kind[OUTCOME_OVER_MEMORY_BOUND] +
                     best->outcome_count_of_kind[OUTCOME_DOES_NOT_FIT],
                 best->outcome_count_of_kind[OUTCOME_REFUSED]);
@@ -240,7 +240,8 @@ static void print_ranking(const struct screen *screen, const struct plan_report 
     plan_put_row_options(&line, r, &best->row[0]);
     screen_put_command(screen, line.data);
     for (size_t i = 1;
-         i < best->row_count && i < r->shown_rows && best->row[i].kind == OUTCOME_SIMULATED; i++) {
+         i < best->row_count && i < r->shown_row_count && best->row[i].kind == OUTCOME_SIMULATED;
+         i++) {
         const struct outcome *o = &best->row[i];
         if (i == 1)
             screen_put_heading(screen, "What comes after it");

@@ -64,12 +64,12 @@ static void put_prediction_line(struct text *out, const struct outcome *o)
     const double step_s = plan_step_s(o), needed = (double)o->verdict.needed_bytes[LIMIT_DEVICE];
     text_puts(out, "# predicted: a step of ");
     report_put_time(out, step_s, step_s);
-    intervals_put_in_brackets(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
-                              report_time_format_for(step_s).unit_s);
+    intervals_put_in_brackets(out, " (90 %: ", &o->intervals.intervals_by_quantity[RESIDUAL_TIME],
+                              step_s, report_time_format_for(step_s).unit_s);
     text_puts(out, "; a GPU needs ");
     units_put_gib(out, needed);
-    intervals_put_in_brackets(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_MEMORY], needed,
-                              0x1p30);
+    intervals_put_in_brackets(out, " (90 %: ", &o->intervals.intervals_by_quantity[RESIDUAL_MEMORY],
+                              needed, 0x1p30);
     if (verdict_margin_bytes(&o->verdict, LIMIT_DEVICE) < DBL_MAX) {
         text_puts(out, " of its ");
         units_put_gib(out, (double)o->verdict.available_bytes[LIMIT_DEVICE]);
@@ -79,7 +79,8 @@ static void put_prediction_line(struct text *out, const struct outcome *o)
 
 /* Appends how far the best of `own` is from the best of `all`, by the measure of the goal: "12.3 %
  * slower than", "as fast as", or "2 times as many GPUs as". */
-static void put_distance_to_best(struct text *out, const struct best *own, const struct best *all)
+static void put_how_much_worse_than_best(struct text *out, const struct best *own,
+                                         const struct best *all)
 {
     const struct outcome *a = &own->row[0], *b = &all->row[0];
     if (all->goal == GOAL_GPUS && own->gpu_count != all->gpu_count) {
@@ -118,7 +119,7 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
     open.only_framework = &framework;
     if (space_allows_request(&open, &all->row[0].request))
         return plan_settings_of_winner(out, framework, all, diag);
-    struct probable_choice probable;
+    struct probability_of_winner probable;
     enum status status =
         probable_find(&probable, &own, all->goal, setup, open, setup->fits_probability, diag);
     if (status == STATUS_OK) {
@@ -129,7 +130,7 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
         put_named_outcome(out, name.data, &own);
         put_prediction_line(out, &own.row[0]);
         text_puts(out, "# ");
-        put_distance_to_best(out, &own, all);
+        put_how_much_worse_than_best(out, &own, all);
         text_printf(out,
                     " the winner of all strategies with profile %s, for which see --emit-winner: ",
                     setup->request.profile);

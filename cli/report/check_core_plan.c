@@ -10,26 +10,27 @@
 #include <string.h>
 
 /* The figures of one sequence that are printed. */
-struct sequence_traffic {
+struct core_plan_sequence_traffic {
     double visible_pairs, pairs_of_fullest; /* visible pairs of all ranks; of the fullest rank */
     uint32_t fullest_rank;
     /* rows of keys received by the rank that receives the most keys; the same of queries */
     int64_t most_keys_received, most_queries_received;
-    double mean_keys; /* rows of keys that a rank receives, a mean over ranks */
+    double mean_received_key_rows; /* rows of keys that a rank receives, a mean over ranks */
     /* lower bounds of the rows of keys that ranks receive if all queries stay where they are */
-    struct coverage_bound if_queries_stay;
+    struct coverage_bound keys_bound_if_queries_stay;
     /* most_rows_moved: the rows of the rank that moves the most, where a query counts twice because its result returns;
      * least_rows: a lower bound of that number for any division of the work */
     double most_rows_moved, least_rows;
 };
 
-static struct sequence_traffic measure_sequence(const struct core_plan *plan, size_t sequence)
+static struct core_plan_sequence_traffic measure_traffic_of_sequence(const struct core_plan *plan,
+                                                                     size_t sequence)
 {
     const struct row_bytes rows = {.key = 1, .query = 1, .result = 1};
     const struct core_sequence *s = &plan->sequence[sequence];
     const struct document_list documents = core_plan_document_list(s);
     struct coverage_load *load = heap_alloc(plan->rank_count, sizeof *load);
-    struct sequence_traffic w = {0};
+    struct core_plan_sequence_traffic w = {0};
     coverage_find_loads(plan, sequence, load);
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         w.visible_pairs += load[r].visible_pairs;
@@ -42,11 +43,11 @@ static struct sequence_traffic measure_sequence(const struct core_plan *plan, si
         w.most_queries_received = load[r].received_queries > w.most_queries_received
                                       ? load[r].received_queries
                                       : w.most_queries_received;
-        w.mean_keys += (double)load[r].received_keys / plan->rank_count;
+        w.mean_received_key_rows += (double)load[r].received_keys / plan->rank_count;
         w.most_rows_moved = fmax(w.most_rows_moved, (double)load[r].received_keys +
                                                         2 * (double)load[r].received_queries);
     }
-    w.if_queries_stay =
+    w.keys_bound_if_queries_stay =
         coverage_bound_of_keys(&documents, plan->window_tokens, plan->rank_count, w.visible_pairs);
     w.least_rows = coverage_bound_of_bytes(w.visible_pairs, plan->rank_count,
                                            (double)s->tokens / plan->rank_count, &rows, true);
@@ -54,7 +55,8 @@ static struct sequence_traffic measure_sequence(const struct core_plan *plan, si
     return w;
 }
 
-static double pair_balance(const struct core_plan *plan, const struct sequence_traffic *w)
+static double fullest_over_mean_pairs(const struct core_plan *plan,
+                                      const struct core_plan_sequence_traffic *w)
 {
     return w->visible_pairs > 0 ? w->pairs_of_fullest * plan->rank_count / w->visible_pairs : 1;
 }
@@ -70,23 +72,26 @@ static void put_ratio_to_least(struct text *out, double rows, double least)
 static void put_sequence(struct text *out, const struct core_plan *plan, size_t i)
 {
     const char *const indent = "                   ";
-    struct sequence_traffic w = measure_sequence(plan, i);
+    struct core_plan_sequence_traffic w = measure_traffic_of_sequence(plan, i);
     text_printf(out,
                 "sequence %-9zu %.0f visible pairs; rank %u has the most, %.0f, %.3f times the "
                 "mean\n",
-                i, w.visible_pairs, w.fullest_rank, w.pairs_of_fullest, pair_balance(plan, &w));
+                i, w.visible_pairs, w.fullest_rank, w.pairs_of_fullest,
+                fullest_over_mean_pairs(plan, &w));
     text_printf(out,
                 "%sa rank receives at most %lld rows of keys, %.1f on average, and at most %lld of "
                 "queries\n",
-                indent, (long long)w.most_keys_received, w.mean_keys,
+                indent, (long long)w.most_keys_received, w.mean_received_key_rows,
                 (long long)w.most_queries_received);
     text_printf(out, "%swith queries at home at least %.1f of keys on average", indent,
-                w.if_queries_stay.all_ranks / plan->rank_count);
+                w.keys_bound_if_queries_stay.all_ranks / plan->rank_count);
     if (w.most_queries_received == 0)
-        put_ratio_to_least(out, w.mean_keys, w.if_queries_stay.all_ranks / plan->rank_count);
-    text_printf(out, "; some rank at least %.1f", w.if_queries_stay.fullest_rank);
+        put_ratio_to_least(out, w.mean_received_key_rows,
+                           w.keys_bound_if_queries_stay.all_ranks / plan->rank_count);
+    text_printf(out, "; some rank at least %.1f", w.keys_bound_if_queries_stay.fullest_rank);
     if (w.most_queries_received == 0)
-        put_ratio_to_least(out, (double)w.most_keys_received, w.if_queries_stay.fullest_rank);
+        put_ratio_to_least(out, (double)w.most_keys_received,
+                           w.keys_bound_if_queries_stay.fullest_rank);
     text_printf(out,
                 "\n%sin any division some rank moves at least %.1f rows, queries counted twice; "
                 "here %.0f",
@@ -112,16 +117,16 @@ static void put_json(struct text *out, const struct core_plan *plan, bool right)
     json_put_count(&json, "ranks", plan->rank_count);
     json_begin_array(&json, "sequences");
     for (size_t i = 0; i < plan->sequence_count && right; i++) {
-        struct sequence_traffic w = measure_sequence(plan, i);
+        struct core_plan_sequence_traffic w = measure_traffic_of_sequence(plan, i);
         json_begin_object(&json, NULL);
         json_put_number(&json, "pairs", w.visible_pairs);
-        json_put_number(&json, "fullest_over_mean", pair_balance(plan, &w));
+        json_put_number(&json, "fullest_over_mean", fullest_over_mean_pairs(plan, &w));
         json_put_count(&json, "fullest_rank", w.fullest_rank);
         json_put_count(&json, "most_key_rows", (uint64_t)w.most_keys_received);
-        json_put_number(&json, "mean_key_rows", w.mean_keys);
-        json_put_number(&json, "least_key_rows", w.if_queries_stay.fullest_rank);
+        json_put_number(&json, "mean_key_rows", w.mean_received_key_rows);
+        json_put_number(&json, "least_key_rows", w.keys_bound_if_queries_stay.fullest_rank);
         json_put_number(&json, "least_mean_key_rows",
-                        w.if_queries_stay.all_ranks / plan->rank_count);
+                        w.keys_bound_if_queries_stay.all_ranks / plan->rank_count);
         json_put_count(&json, "most_query_rows", (uint64_t)w.most_queries_received);
         json_put_number(&json, "most_rows", w.most_rows_moved);
         json_put_number(&json, "least_rows", w.least_rows);

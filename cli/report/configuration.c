@@ -72,14 +72,14 @@ void report_put_strategy(struct text *line, const struct prediction *p)
         text_printf(&piece, " ep=%u", c->ep);
     if (c->cp > 1 && c->hp > 1)
         text_printf(&piece, ", %s", placement_names[c->placement]);
-    report_put_comma_piece(line, &piece);
+    report_put_piece_after_comma(line, &piece);
     if (c->pp > 1) {
         text_printf(&piece, "pp=%u %s", c->pp, pipeline_names[c->pipeline]);
         if (c->virtual_stages > 1)
             text_printf(&piece, " x %u", c->virtual_stages);
         if (c->dp > 1 && c->stage_placement == STAGES_INNER)
             text_puts(&piece, ", stages inside dp");
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
     }
     text_release(&piece);
 }
@@ -112,7 +112,7 @@ static void put_choices(struct text *line, const struct prediction *p)
         text_printf(&piece, " over %u", c->shard);
     if (c->param_gather == PARAM_GATHER_OVERLAP)
         text_puts(&piece, ", gathered in the next step");
-    report_put_comma_piece(line, &piece);
+    report_put_piece_after_comma(line, &piece);
     text_printf(&piece, "activations %s", activations_names[c->activations]);
     if (c->activations == CHOICE_ACTIVATIONS_RATIO) {
         text_putc(&piece, ' ');
@@ -124,57 +124,57 @@ static void put_choices(struct text *line, const struct prediction *p)
     put_recomputed_modules(&piece, c);
     if (derived_sends_latents(c))
         text_puts(&piece, ", latents exchanged");
-    report_put_comma_piece(line, &piece);
+    report_put_piece_after_comma(line, &piece);
     if (c->cuda_graphs != CUDA_GRAPHS_NONE) {
         text_printf(&piece, "CUDA graphs of %s",
                     c->cuda_graphs == CUDA_GRAPHS_STEP    ? "the step"
                     : c->cuda_graphs == CUDA_GRAPHS_LAYER ? "layers"
                                                           : "routers");
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
     }
     if (c->expert_overlap != EXPERT_OVERLAP_NONE) {
         text_puts(&piece, "exchanges of experts beside another micro-batch");
         if (c->expert_overlap == EXPERT_OVERLAP_DELAYED_WGRAD)
             text_puts(&piece, " and gradients of weights");
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
     }
     if (c->model->adapter_rank > 0) {
         text_printf(&piece, "adapters of rank %lld beside frozen weights",
                     (long long)c->model->adapter_rank);
         if (c->frozen_weights != FROZEN_STORAGE_16BIT)
             text_printf(&piece, " in %s", frozen_storage_names[c->frozen_weights]);
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
     }
     text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);
     if (c->states != STATES_FP32)
         text_printf(&piece, " in %s", states_names[c->states]);
-    report_put_comma_piece(line, &piece);
+    report_put_piece_after_comma(line, &piece);
     if (c->attention_dropout) {
         text_puts(&piece, "attention dropout");
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
     }
     if (c->loss_chunks > 1 || c->ffn_chunks > 1) {
         text_printf(&piece, "loss in %u chunk%s, FFN in %u", c->loss_chunks,
                     c->loss_chunks == 1 ? "" : "s", c->ffn_chunks);
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
     }
     if (c->accumulation > 1 || c->micro_batch > 1) {
         text_printf(&piece, "%u micro-batch%s of %lld", c->accumulation,
                     c->accumulation == 1 ? "" : "es", (long long)c->micro_batch);
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
     }
     text_printf(&piece, "%s", dtype_name((enum dtype)c->dtype));
-    report_put_comma_piece(line, &piece);
+    report_put_piece_after_comma(line, &piece);
     if (c->products != PRODUCTS_BF16) {
         text_printf(&piece, "products %s", products_names[c->products]);
         if (c->primary_weights == PRIMARY_WEIGHTS_QUANTISED)
             text_puts(&piece, " of quantised weights");
         if (c->bf16_layers > 0)
             text_printf(&piece, " but in the first and the last %u layers", c->bf16_layers);
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
         if (c->attention_products == ATTENTION_PRODUCTS_FP8) {
             text_puts(&piece, "attention's core in 8 bits");
-            report_put_comma_piece(line, &piece);
+            report_put_piece_after_comma(line, &piece);
         }
     }
     text_release(&piece);
@@ -189,7 +189,7 @@ void report_put_choices(struct text *line, const struct report *r)
         report_put_strategy(line, p);
         if (c->subsequences > 1) {
             put_subsequences(&piece, p);
-            report_put_comma_piece(line, &piece);
+            report_put_piece_after_comma(line, &piece);
         }
         put_choices(line, p);
     }
@@ -201,7 +201,7 @@ void report_put_choices(struct text *line, const struct report *r)
                 &piece, " in place of the recorded %s, of which %s has no costs",
                 attention_impl_name((enum attention_impl)p->recorded_attention_without_costs),
                 p->setup->cluster.device.name);
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
     }
     if (p->has_choices) {
         bool published = r->profile != NULL && strcmp(r->profile, "published") == 0;
@@ -211,6 +211,6 @@ void report_put_choices(struct text *line, const struct report *r)
     } else {
         text_puts(&piece, prediction_is_recorded(p) ? "operators as recorded" : "no profile");
     }
-    report_put_comma_piece(line, &piece);
+    report_put_piece_after_comma(line, &piece);
     text_release(&piece);
 }

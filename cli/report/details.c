@@ -15,7 +15,7 @@
 
 /* Categories of memory under this share of the peak, and parts of the stages' idle time under this
  * share of the step, are left out of the text. */
-#define TINY 1e-3
+#define SHOWN_SHARE_MIN 1e-3
 
 /* Appends " = pinned 51.2 GiB + rounded up 3.1 GiB + pageable 40 GiB"; nothing if no memory is pinned. */
 static void put_host_parts(struct text *out, const struct prediction *p)
@@ -52,11 +52,11 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     if (!prediction_is_recorded(p)) {
         text_puts(&piece, "arena ");
         units_put_gib(&piece, (double)p->ir.planned_bytes[MEMORY_HBM]);
-        report_put_comma_piece(&line, &piece);
+        report_put_piece_after_comma(&line, &piece);
     }
     text_puts(&piece, "peak ");
     units_put_gib(&piece, (double)peak->bytes);
-    report_put_comma_piece(&line, &piece);
+    report_put_piece_after_comma(&line, &piece);
     text_puts(&piece, "reserved ");
     units_put_gib(&piece, (double)p->reserved.total_bytes);
     for (int i = 0; i < RESERVED_PART_COUNT; i++) {
@@ -64,17 +64,17 @@ static void print_memory(struct sheet *sheet, const struct report *r)
                     reserved_part_label((enum reserved_part)i));
         units_put_gib(&piece, (double)p->reserved.bytes[i]);
     }
-    report_put_comma_piece(&line, &piece);
+    report_put_piece_after_comma(&line, &piece);
     if (p->verdict.needed_bytes[LIMIT_HOST] > 0) {
         text_puts(&piece, "host ");
         units_put_gib(&piece, (double)p->verdict.needed_bytes[LIMIT_HOST]);
         text_puts(&piece, " a node");
         put_host_parts(&piece, p);
-        report_put_comma_piece(&line, &piece);
+        report_put_piece_after_comma(&line, &piece);
     }
     bool first = true;
     for (int i = 0; i < CATEGORY_COUNT; i++) {
-        if ((double)peak->category_bytes[i] <= TINY * (double)peak->bytes)
+        if ((double)peak->category_bytes[i] <= SHOWN_SHARE_MIN * (double)peak->bytes)
             continue;
         if (first && prediction_fullest_rank(p) != 0 && p->sim.uniform_rank_count == 0)
             text_printf(&piece, "at the peak of rank %u ", prediction_fullest_rank(p));
@@ -83,7 +83,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
         first = false;
         text_printf(&piece, "%s ", category_labels[i]);
         units_put_gib(&piece, (double)peak->category_bytes[i]);
-        report_put_comma_piece(&line, &piece);
+        report_put_piece_after_comma(&line, &piece);
     }
     if (peak->op != IR_NONE) {
         struct prediction_op at = prediction_describe_op(p, peak->op);
@@ -93,7 +93,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
         if (at.layer != IR_NONE16)
             text_printf(&piece, ", layer %u", at.layer);
         text_putc(&piece, ')');
-        report_put_comma_piece(&line, &piece);
+        report_put_piece_after_comma(&line, &piece);
     }
     sheet_line(sheet, "memory", line.data);
     text_release(&line);
@@ -109,15 +109,15 @@ static void put_simulated_share(struct text *out, const struct prediction *p)
                     (long long)short_list.all_iterations, short_list.loop);
 }
 
-/* Appends a share of the step to the line: "fill 3.1 %"; nothing if it is below TINY. The piece is empty before and
+/* Appends a share of the step to the line: "fill 3.1 %"; nothing if it is below SHOWN_SHARE_MIN. The piece is empty before and
  * after. */
 static void put_share(struct text *piece, struct text *line, const char *what, double seconds,
                       double step_s)
 {
-    if (seconds < TINY * step_s)
+    if (seconds < SHOWN_SHARE_MIN * step_s)
         return;
     text_printf(piece, "%s %.1f %%", what, 100 * seconds / step_s);
-    report_put_comma_piece(line, piece);
+    report_put_piece_after_comma(line, piece);
 }
 
 static void print_stages(struct sheet *sheet, const struct report *r)
@@ -130,7 +130,7 @@ static void print_stages(struct sheet *sheet, const struct report *r)
     struct text line = {0};
     text_printf(&piece, "%u, idle %.1f %% of the step (%.1f %% of their work)", s->stage_count,
                 100 * s->bubble_to_step, 100 * s->bubble_to_busy);
-    report_put_comma_piece(&line, &piece);
+    report_put_piece_after_comma(&line, &piece);
     put_share(&piece, &line, "fill", s->fill_s, step);
     put_share(&piece, &line, "drain", s->drain_s, step);
     put_share(&piece, &line, "imbalance", s->pipeline_imbalance_s, step);
@@ -173,10 +173,10 @@ static void print_simulation(struct sheet *sheet, const struct report *r)
                 (unsigned long long)sim->counts.op_instances);
     put_simulated_share(&line, p);
     if (sim->busiest_link_name) {
-        const struct sim_link_load *load = &sim->link_load[sim->busiest_load_row];
+        const struct sim_link_load *load = &sim->loads_by_link[sim->busiest_load_row];
         text_printf(&line, ", busiest link %s carries ", sim->busiest_link_name);
         units_put(&line, UNIT_BYTES, load->bytes);
-        text_printf(&line, ", %.0f %% of its capacity of ", 100 * load->busy_share);
+        text_printf(&line, ", %.0f %% of its capacity of ", 100 * load->busy_fraction_of_step);
         units_put(&line, UNIT_BYTES_PER_S, load->bytes_per_s);
         text_puts(&line, " over the step");
     }
@@ -194,11 +194,11 @@ static void print_utilisation(struct sheet *sheet, const struct report *r)
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++) {
         fraction[i] = prediction_mfu(p, (enum mfu_convention)i);
         text_printf(&piece, "%s %.1f %%", mfu_names[i], 100 * fraction[i]);
-        report_put_comma_piece(&line, &piece);
+        report_put_piece_after_comma(&line, &piece);
     }
     mfu_explain_excess(&piece, fraction);
     if (piece.size > 0)
-        report_put_comma_piece(&line, &piece);
+        report_put_piece_after_comma(&line, &piece);
     if (line.size > 0)
         sheet_line(sheet, "MFU", line.data);
     line.size = 0;
@@ -269,7 +269,7 @@ static void print_choices(struct sheet *sheet, const struct prediction *p)
 void report_print_details(struct sheet *sheet, const struct report *report)
 {
     bool whole = report->scope_times == NULL;
-    sheet_section(sheet, SHEET_DETAILS, "Details");
+    sheet_section(sheet, SHEET_SECTION_DETAILS, "Details");
     print_choices(sheet, report->prediction);
     if (whole) { /* a part of a model has no weights of its own, and no memory limit */
         print_utilisation(sheet, report);

@@ -29,7 +29,7 @@ static const struct column batch_columns[] = {
     {"squares_share", NULL, NULL, COLUMN_NUMBER, 0, "Sum of squared lengths of documents over that of sequences."},
     {"latest_rank", NULL, NULL, COLUMN_COUNT, 0, "The data-parallel rank with the most visible pairs."},
     {"latest_over_mean", NULL, NULL, COLUMN_NUMBER, 0, "Its pairs over the mean of data-parallel ranks."},
-    {"late", NULL, NULL, COLUMN_SINGLE_ROW | COLUMN_OPTIONAL, 0, "late"},
+    {"late", NULL, NULL, COLUMN_NESTED_ROW | COLUMN_OPTIONAL, 0, "late"},
 };
 /* clang-format on */
 
@@ -126,9 +126,9 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
     text_printf(&line, "%llu, of %lld tokens together; padding %.1f %%; ",
                 (unsigned long long)b->document_count, (long long)b->document_tokens,
                 padding_percent(b));
-    if (b->cut_count > 0)
-        text_printf(&line, "%llu cut", (unsigned long long)b->cut_count);
-    if (b->cut_count > 0)
+    if (b->truncated_or_cut_documents > 0)
+        text_printf(&line, "%llu cut", (unsigned long long)b->truncated_or_cut_documents);
+    if (b->truncated_or_cut_documents > 0)
         text_puts(&line, "; ");
     text_printf(&line,
                 "visible pairs %.2f %% of causal, sum of squared lengths %.2f %% of the sequences'",
@@ -182,7 +182,7 @@ static void put_late_rank(struct rows *rows, struct document_lateness late)
         rows_skip_column(rows);
         return;
     }
-    rows_begin_inner_single(&one, rows, &report_document_tables[REPORT_LATE]);
+    rows_begin_nested_row(&one, rows, &report_document_tables[REPORT_LATE]);
     rows_put_number(&one, late.latest_rank);
     rows_put_number(&one, late.late_unit_count);
     rows_put_number(&one, late.unit_count);
@@ -197,7 +197,7 @@ static void put_packed_batch(struct rows *rows, const struct packed_batch *b,
     rows_put_number(rows, (double)b->document_tokens);
     rows_put_number(rows, (double)b->padding_tokens);
     rows_put_number(rows, padding_percent(b) / 100);
-    rows_put_number(rows, (double)b->cut_count);
+    rows_put_number(rows, (double)b->truncated_or_cut_documents);
     rows_put_number(rows, (double)b->dropped_tokens);
     rows_put_number(rows, b->visible_pairs / b->causal_pairs);
     rows_put_number(rows, b->squared_length_ratio);
@@ -213,7 +213,7 @@ void report_json_documents(struct json_out *w, const struct report *r)
     if (r->packed_batch == NULL)
         return;
     struct rows rows = {.json = w};
-    rows_begin_single(&rows, "packed", &report_document_tables[REPORT_PACKED]);
+    rows_begin_single_row(&rows, "packed", &report_document_tables[REPORT_PACKED]);
     put_packed_batch(&rows, r->packed_batch, r->prediction->lateness);
     rows_end(&rows);
     if (t == NULL)

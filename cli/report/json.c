@@ -41,7 +41,7 @@ void report_json_verdict(struct json_out *w, const struct verdict *v)
 
 void report_json_step_interval(struct json_out *w, const struct intervals *intervals, double step_s)
 {
-    const struct interval *time = &intervals->of_quantity[RESIDUAL_TIME];
+    const struct interval *time = &intervals->intervals_by_quantity[RESIDUAL_TIME];
     if (!interval_is_known(time))
         return;
     json_put_number(w, "step_low_s", interval_low(time, step_s));
@@ -132,7 +132,7 @@ static void put_step_times(struct json_out *w, const struct prediction *p)
     json_end_object(w);
     if (p->products.narrow_s > 0) {
         struct rows rows = {.json = w};
-        rows_begin_single(&rows, "narrow_products", &report_tables[REPORT_PRODUCTS]);
+        rows_begin_single_row(&rows, "narrow_products", &report_tables[REPORT_PRODUCTS]);
         report_fill_products(&rows, &p->products);
         rows_end(&rows);
     }
@@ -150,10 +150,10 @@ static void put_number_spreads(struct json_out *w, const struct spreads *spreads
     rows_begin(&rows, "machine", NULL, &report_tables[REPORT_MACHINE]);
     for (int i = 0; i < SPREAD_PART_COUNT; i++) {
         rows_put_name(&rows, spread_part_name((enum spread_part)i));
-        rows_put_number(&rows, spreads->relative_spread[i] > 0);
-        rows_put_number(&rows, spreads->relative_spread[i]);
-        rows_put_number(&rows, spreads->log_growth_of_measured[i]);
-        rows_put_number(&rows, spreads->share_of_unmeasured[i]);
+        rows_put_number(&rows, spreads->largest_relative_spread_by_part[i] > 0);
+        rows_put_number(&rows, spreads->largest_relative_spread_by_part[i]);
+        rows_put_number(&rows, spreads->log_growth_of_measured_by_part[i]);
+        rows_put_number(&rows, spreads->share_of_unmeasured_by_part[i]);
         rows_put_number(&rows, spreads->estimate_error[i]);
     }
     rows_end(&rows);
@@ -174,15 +174,16 @@ void report_json_run(struct json_out *w, const struct prediction *p)
 /* Writes the features of the step that no measured run has, those for the time and then those for the memory, each with
  * the standard deviation that it adds. If the user gave runs of their own, writes how many they are and by how much they
  * shift the interval of the time. */
-static void put_never_measured(struct json_out *w, const struct intervals *intervals)
+static void put_unmeasured_features(struct json_out *w, const struct intervals *intervals)
 {
     static const char *const figures[RESIDUAL_COUNT] = {"time", "memory"};
     const struct residual run = similarity_residual(&intervals->similarity);
     struct rows rows = {.json = w};
     rows_begin(&rows, "never_measured", NULL, &report_tables[REPORT_NEVER_MEASURED]);
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
-        for (uint32_t i = 0; i < intervals->of_quantity[of].unmeasured_count; i++) {
-            const struct unmeasured *unmeasured = &intervals->of_quantity[of].unmeasured[i];
+        for (uint32_t i = 0; i < intervals->intervals_by_quantity[of].unmeasured_count; i++) {
+            const struct unmeasured *unmeasured =
+                &intervals->intervals_by_quantity[of].unmeasured[i];
             struct text what = {0};
             interval_put_unmeasured(&what, unmeasured, &run);
             rows_put_name(&rows, figures[of]);
@@ -193,9 +194,11 @@ static void put_never_measured(struct json_out *w, const struct intervals *inter
         }
     }
     rows_end(&rows);
-    if (intervals->of_quantity[RESIDUAL_TIME].own_run_count > 0) {
-        json_put_count(w, "own_runs", intervals->of_quantity[RESIDUAL_TIME].own_run_count);
-        json_put_number(w, "shift", intervals->of_quantity[RESIDUAL_TIME].own_runs_shift);
+    if (intervals->intervals_by_quantity[RESIDUAL_TIME].own_run_count > 0) {
+        json_put_count(w, "own_runs",
+                       intervals->intervals_by_quantity[RESIDUAL_TIME].own_run_count);
+        json_put_number(w, "shift",
+                        intervals->intervals_by_quantity[RESIDUAL_TIME].log_shift_by_own_runs);
     }
 }
 
@@ -204,8 +207,8 @@ static void put_never_measured(struct json_out *w, const struct intervals *inter
 static void put_intervals(struct json_out *w, const struct prediction *p)
 {
     const struct intervals intervals = intervals_of_prediction(p);
-    const struct interval rate = interval_inverse(&intervals.of_quantity[RESIDUAL_TIME]);
-    const struct interval *memory = &intervals.of_quantity[RESIDUAL_MEMORY];
+    const struct interval rate = interval_inverse(&intervals.intervals_by_quantity[RESIDUAL_TIME]);
+    const struct interval *memory = &intervals.intervals_by_quantity[RESIDUAL_MEMORY];
     const double needed = (double)p->verdict.needed_bytes[LIMIT_DEVICE];
     struct text from = {0};
     intervals_put_time_and_memory(&from, &intervals);
@@ -228,7 +231,7 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
     }
     if (from.size > 0) {
         json_put_text(w, "from", from.data);
-        put_never_measured(w, &intervals);
+        put_unmeasured_features(w, &intervals);
         put_number_spreads(w, &intervals.spreads);
         json_end_object(w);
     }
@@ -332,18 +335,18 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_end_object(w);
     put_link_classes(w, p);
     if (p->sim.busiest_link_name) {
-        const struct sim_link_load *load = &p->sim.link_load[p->sim.busiest_load_row];
+        const struct sim_link_load *load = &p->sim.loads_by_link[p->sim.busiest_load_row];
         json_begin_object(w, "busiest_link");
         json_put_text(w, "name", p->sim.busiest_link_name);
         json_put_number(w, "bytes", load->bytes);
         json_put_number(w, "bytes_per_s", load->bytes_per_s);
-        json_put_number(w, "busy", load->busy_share);
+        json_put_number(w, "busy", load->busy_fraction_of_step);
         json_end_object(w);
     }
 }
 
 /* Appends the report's command with the options of the best alternative; null if no alternative is better. */
-static void put_next_command(struct json_out *w, const struct report *r)
+static void put_command_of_best_alternative(struct json_out *w, const struct report *r)
 {
     struct text command = {0};
     if (r->best_alternative->options[0] != '\0' && r->command != NULL)
@@ -352,7 +355,7 @@ static void put_next_command(struct json_out *w, const struct report *r)
     text_release(&command);
 }
 
-static void put_next(struct json_out *w, const struct report *r)
+static void put_best_alternative_json(struct json_out *w, const struct report *r)
 {
     if (r->best_alternative == NULL)
         return;
@@ -360,7 +363,7 @@ static void put_next(struct json_out *w, const struct report *r)
         json_put_number(w, "ideal_step_s", r->best_alternative->ideal_step_s);
     json_begin_object(w, "next");
     json_put_text(w, "options", r->best_alternative->options);
-    put_next_command(w, r);
+    put_command_of_best_alternative(w, r);
     json_put_count(w, "tried", r->best_alternative->tried_count);
     json_put_count(w, "left_out", r->best_alternative->skipped_count);
     if (r->best_alternative->options[0] != '\0') {
@@ -371,7 +374,7 @@ static void put_next(struct json_out *w, const struct report *r)
     json_end_object(w);
 }
 
-static void put_made_by(struct json_out *json, const struct report *r)
+static void put_versions_of_program(struct json_out *json, const struct report *r)
 {
     struct text versions = {0};
     json_begin_object(json, "made_by");
@@ -394,7 +397,7 @@ static void put_made_by(struct json_out *json, const struct report *r)
 
 /* Writes why the step may need less time and memory than is predicted (--at-most). Writes nothing if there is no
  * reason. */
-static void put_reasons_for_less(struct json_out *w, uint32_t reasons)
+static void put_reasons_of_at_most(struct json_out *w, uint32_t reasons)
 {
     if (reasons == 0)
         return;
@@ -413,7 +416,7 @@ void report_print_json(struct text *out, const struct report *r)
     if (r->scope_times == NULL) {
         json_begin_object(&w, "verdict");
         report_json_verdict(&w, &p->verdict);
-        put_reasons_for_less(&w, p->setup->at_most_reason_mask);
+        put_reasons_of_at_most(&w, p->setup->at_most_reason_mask);
         json_end_object(&w);
     }
     json_begin_object(&w, "configuration");
@@ -444,7 +447,7 @@ void report_print_json(struct text *out, const struct report *r)
         json_put_number(&w, "days", training.seconds / 86400);
         json_put_number(&w, "gpu_hours", training.gpu_hours);
         const struct intervals intervals = intervals_of_prediction(p);
-        const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
+        const struct interval *time = &intervals.intervals_by_quantity[RESIDUAL_TIME];
         const double days = training.seconds / 86400,
                      cost = training.gpu_hours * r->price_per_gpu_hour;
         if (interval_is_known(time)) {
@@ -467,9 +470,9 @@ void report_print_json(struct text *out, const struct report *r)
     if (beware.size > 0)
         json_put_text(&w, "beware", beware.data);
     text_release(&beware);
-    put_next(&w, r);
+    put_best_alternative_json(&w, r);
     report_json_sheet(&w, r);
-    put_made_by(&w, r);
+    put_versions_of_program(&w, r);
     json_end_object(&w);
     text_putc(out, '\n');
 }

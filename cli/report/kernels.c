@@ -5,7 +5,7 @@
 void kernels_release(struct kernels *kernels)
 {
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
-        text_release(&kernels->strategies_of[i]);
+        text_release(&kernels->row_names_by_attention_impl[i]);
     *kernels = (struct kernels){0};
 }
 
@@ -24,7 +24,7 @@ static bool list_has(const struct text *list, const char *who)
 
 void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who)
 {
-    struct text *list = &kernels->strategies_of[impl];
+    struct text *list = &kernels->row_names_by_attention_impl[impl];
     if (!list_has(list, who))
         text_printf(list, "%s%s", list->size > 0 ? ", " : "", who);
 }
@@ -33,7 +33,7 @@ bool kernels_differ(const struct kernels *kernels)
 {
     int used = 0;
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
-        used += kernels->strategies_of[i].size > 0;
+        used += kernels->row_names_by_attention_impl[i].size > 0;
     return used > 1;
 }
 
@@ -43,8 +43,8 @@ void kernels_put(struct text *out, const struct kernels *kernels, enum attention
         return;
     text_puts(out, "attention's differ: ");
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
-        if (kernels->strategies_of[i].size > 0)
+        if (kernels->row_names_by_attention_impl[i].size > 0)
             text_printf(out, "%s of %s; ", attention_impl_name((enum attention_impl)i),
-                        kernels->strategies_of[i].data);
+                        kernels->row_names_by_attention_impl[i].data);
     text_printf(out, "--attention %s makes them alike", attention_impl_name(suggested));
 }

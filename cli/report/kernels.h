@@ -10,7 +10,7 @@
 
 /* All-zero is empty. */
 struct kernels {
-    struct text strategies_of[ATTENTION_IMPL_COUNT]; /* "ulysses, fpdt" */
+    struct text row_names_by_attention_impl[ATTENTION_IMPL_COUNT]; /* "ulysses, fpdt" */
 };
 void kernels_release(struct kernels *kernels);
 

@@ -23,7 +23,7 @@ static bool same_name(const char *word, const char *name, size_t size)
 
 /* True if `option`, "--name" or "--name=value", has the name of one of the options in word[], or
  * contradicts one. */
-static bool is_replaced(const char *option, char *const *word, int count)
+static bool is_option_replaced(const char *option, char *const *word, int count)
 {
     for (int i = 0; i < count; i++) {
         if (strncmp(word[i], "--", 2) != 0)
@@ -50,7 +50,8 @@ void report_put_command_with_options(struct text *out, const char *command, cons
         options_split_words(&new_word, &new_count, &arena, options, at, &diag) == STATUS_OK) {
         text_puts(out, count > 0 ? word[0] : "");
         for (int i = 1; i < count; i++) {
-            if (strncmp(word[i], "--", 2) == 0 && is_replaced(word[i], new_word, new_count)) {
+            if (strncmp(word[i], "--", 2) == 0 &&
+                is_option_replaced(word[i], new_word, new_count)) {
                 bool has_value = strchr(word[i], '=') != NULL;
                 i += !has_value && i + 1 < count && strncmp(word[i + 1], "--", 2) != 0;
                 continue;
@@ -121,12 +122,12 @@ static void print_best_alternative(struct sheet *sheet, const struct report *r)
     text_release(&text);
 }
 
-void report_print_next(struct sheet *sheet, const struct report *r)
+void report_print_commands_to_try(struct sheet *sheet, const struct report *r)
 {
     const bool recorded = prediction_is_recorded(r->prediction);
     if (r->best_alternative == NULL && r->plan_command == NULL && r->shows_all && !recorded)
         return;
-    sheet_section(sheet, SHEET_SUGGESTIONS, "What to try next");
+    sheet_section(sheet, SHEET_SECTION_SUGGESTIONS, "What to try next");
     if (r->best_alternative != NULL)
         print_best_alternative(sheet, r);
     if (recorded)

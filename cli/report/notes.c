@@ -12,19 +12,20 @@
 
 /* If the host's share of a step is above this, and the profile's checkpoints take time of the host, a warning says that
  * this time decides the result. */
-#define HOST_DECIDES 0.3
+#define HOST_TIME_SHARE_DECIDING 0.3
 /* If the GPU waits for the host's launches for more than this share of a step, and the profile has no time of the host
  * for each step, a warning says what would hide them. */
-#define HOST_SEEN 0.1
+#define HOST_LAUNCH_WAIT_SHARE 0.1
 /* If the peaks of costs and of the cluster differ by this factor, they are of different devices. */
-#define OTHER_DEVICE 1.25
+#define PEAK_RATIO_OF_OTHER_DEVICE 1.25
 
 /* Appends a warning if the costs are of a device that is much faster or slower than the
  * cluster's. */
 static void print_other_device_warning(struct text *out, const struct setup *setup)
 {
     double costs = setup->cost.device_peak_flop_per_s, peak = setup->cluster.device.peak_flop_per_s;
-    if (setup->cost.is_ideal || (costs < peak * OTHER_DEVICE && costs * OTHER_DEVICE > peak))
+    if (setup->cost.is_ideal ||
+        (costs < peak * PEAK_RATIO_OF_OTHER_DEVICE && costs * PEAK_RATIO_OF_OTHER_DEVICE > peak))
         return;
     text_printf(out, "%scosts are of %s (", out->size > 0 ? "; " : "", setup->cost.name);
     units_put(out, UNIT_FLOP_PER_S, costs);
@@ -127,15 +128,16 @@ void report_put_warning(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of_prediction(p);
-    const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
+    const struct interval *time = &intervals.intervals_by_quantity[RESIDUAL_TIME];
     double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
     if (r->warning != NULL)
         text_puts(out, r->warning);
     if (r->packed_batch != NULL) {
         const size_t count = r->batch_times != NULL ? r->batch_times->batch_count : 1;
         struct text dropped = {0};
-        packing_put_dropped(&dropped, r->batch_times != NULL ? r->packed_batches : r->packed_batch,
-                            count, p->choices.seq);
+        packing_put_dropped_tokens(&dropped,
+                                   r->batch_times != NULL ? r->packed_batches : r->packed_batch,
+                                   count, p->choices.seq);
         if (dropped.size > 0)
             text_printf(out, "%s%s", out->size > 0 ? "; " : "", dropped.data);
         text_release(&dropped);
@@ -157,12 +159,13 @@ void report_put_warning(struct text *out, const struct report *r)
         if (p->extrapolation_reason.size > 0)
             text_printf(out, ": %s", p->extrapolation_reason.data);
     }
-    if (host > HOST_DECIDES && p->times_have_checkpoint_costs) {
+    if (host > HOST_TIME_SHARE_DECIDING && p->times_have_checkpoint_costs) {
         text_printf(out,
                     "%sthe host decides %.0f %% of the step: %g ms per checkpoint on the host, "
                     "fitted to runs of >= 8K tokens a GPU: docs/accuracy.md",
                     out->size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_checkpoint_s);
-    } else if (host > HOST_SEEN && (p->profile == NULL || p->profile->host_per_step_s <= 0))
+    } else if (host > HOST_LAUNCH_WAIT_SHARE &&
+               (p->profile == NULL || p->profile->host_before_optimizer_s <= 0))
         text_printf(out,
                     "%shost-bound: for %.0f %% of the step the GPU waits for the host to launch "
                     "work; CUDA graphs or %s would hide it",
@@ -207,7 +210,7 @@ void report_print_training(struct sheet *sheet, const struct report *r)
     struct text line = {0};
     put_total_tokens(&line, r->total_tokens);
     const struct intervals intervals = intervals_of_prediction(r->prediction);
-    const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
+    const struct interval *time = &intervals.intervals_by_quantity[RESIDUAL_TIME];
     text_printf(&line, " tokens in %.0f steps%s: %.2f days", training.step_count,
                 r->batch_times != NULL ? " (as the mean of the batches)" : "",
                 training.seconds / 86400);

@@ -12,41 +12,41 @@ void report_put_scope(struct text *line, const struct report *r)
     struct text piece = {0};
     text_printf(&piece, "%s ", scope_names[r->prediction->choices.scope]);
     report_put_time(&piece, t->elapsed_s, t->elapsed_s);
-    report_put_comma_piece(line, &piece);
+    report_put_piece_after_comma(line, &piece);
     if (r->prediction->choices.scope == SCOPE_EXCHANGE) {
         text_puts(&piece, t->has_all_to_all
                               ? "all-to-alls with their packing, each call between two waits"
                               : "packing alone: there is no all-to-all");
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
         text_release(&piece);
         return;
     }
     if (r->prediction->choices.scope == SCOPE_FETCH) {
         text_puts(&piece, "keys and values ");
         report_put_time(&piece, t->fetch_keys_and_values_s, t->fetch_keys_and_values_s);
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
         text_puts(&piece, "queries of the backward ");
         report_put_time(&piece, t->fetch_all_inputs_s, t->fetch_all_inputs_s);
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
         text_release(&piece);
         return;
     }
     text_puts(&piece, "compute alone ");
     report_put_time(&piece, operator_times_kernel_s(t), t->elapsed_s);
-    report_put_comma_piece(line, &piece);
+    report_put_piece_after_comma(line, &piece);
     text_puts(&piece, "communication alone ");
     report_put_time(&piece, t->communication_s, t->elapsed_s);
-    report_put_comma_piece(line, &piece);
+    report_put_piece_after_comma(line, &piece);
     if (t->communication_s > 0) {
         double hidden =
             (operator_times_kernel_s(t) + t->communication_s - t->elapsed_s) / t->communication_s;
         text_printf(&piece, "of which %.0f %% is hidden", 100 * fmin(fmax(hidden, 0), 1));
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
     }
     if (t->exchange_s > 0) {
         text_puts(&piece, "all-to-alls with their packing ");
         report_put_time(&piece, t->exchange_s, t->elapsed_s);
-        report_put_comma_piece(line, &piece);
+        report_put_piece_after_comma(line, &piece);
     }
     text_release(&piece);
 }

@@ -107,7 +107,8 @@ static enum status append_line(const char *path, struct text *line, struct diag 
                       error != 0 ? strerror(error) : "the line was cut off");
 }
 
-enum status record_append(const char *path, const struct report *report, struct diag *diag)
+enum status record_append_prediction(const char *path, const struct report *report,
+                                     struct diag *diag)
 {
     struct text line = {0};
     put_record(&line, report);
@@ -122,7 +123,7 @@ static enum status put_compared(struct text *out, struct json_node prediction, d
 {
     struct json_out json = {.out = out, .on_one_line = true};
     struct json_node run, made_by;
-    struct residual residual = {.log_ratio = {NAN, NAN}, .first_sight_log_ratio = NAN};
+    struct residual residual = {.log_ratio = {NAN, NAN}, .log_ratio_at_first_prediction = NAN};
     const char *command = "";
     double step_s;
     if (json_find(prediction, "run").value == NULL)

@@ -11,7 +11,8 @@
 #include "cli/report/report.h"
 
 /* Appends the line to a file, which is created if it does not exist. The report must be of a whole step. */
-enum status record_append(const char *path, const struct report *report, struct diag *diag);
+enum status record_append_prediction(const char *path, const struct report *report,
+                                     struct diag *diag);
 
 /* Appends to the file the record of a prediction.json whose step took measured_s seconds. */
 enum status record_append_compared(const char *path, struct json_node prediction, double measured_s,

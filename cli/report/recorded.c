@@ -51,7 +51,7 @@ static const char *module_name_end(const char *name, size_t size)
 
 /* Compares the paths of two modules part by part (parts are separated by dots). Returns `name` from the beginning of
  * the first part in which the two differ. */
-static const char *path_difference(const char *name, const char *other)
+static const char *first_different_path_part(const char *name, const char *other)
 {
     const char *part = name;
     for (; *name == *other && *name != '\0'; name++, other++)
@@ -66,7 +66,7 @@ static void put_module_label(struct text *label, const struct recorded_modules *
     enum { FEW = 4, DOTS = 2 };
     const char *name = m->row[row].name, *end = module_name_end(name, LABEL_SIZE);
     for (uint32_t i = 0; i < m->count && label->size == 0; i++) {
-        const char *part = path_difference(name, m->row[i].name);
+        const char *part = first_different_path_part(name, m->row[i].name);
         if (i == row || strcmp(module_name_end(m->row[i].name, LABEL_SIZE), end) != 0 ||
             part >= end)
             continue;
@@ -90,7 +90,7 @@ void report_print_modules(struct sheet *sheet, const struct report *report)
         put_module_label(&label[i], &m, i);
         bar[i] = (struct screen_bar){label[i].data, m.row[i].total_s};
     }
-    sheet_section(sheet, SHEET_MODULES,
+    sheet_section(sheet, SHEET_SECTION_MODULES,
                   report->prediction->recorded.count > 1
                       ? "Whose kernels take the time (the recorded ranks together)"
                       : "Whose kernels take the time");
@@ -160,7 +160,7 @@ void report_put_recorded_warning(struct text *out, const struct prediction *p)
     if (m.unknown_kernel_s >= REPORT_EXTRAPOLATED_SHARE * m.kernel_s && m.kernel_s > 0)
         text_printf(out,
                     "; of the kernels of %.0f %% of compute time only the bytes are known (%.60s)",
-                    100 * m.unknown_kernel_s / m.kernel_s, m.longest_unknown_operator);
+                    100 * m.unknown_kernel_s / m.kernel_s, m.operator_of_longest_unknown);
     if (p->measured.file != NULL && m.kernel_s > 0) {
         text_printf(out,
                     "; the times of %zu of %zu kernels, %.0f %% of their time, are those of %s",
@@ -237,7 +237,7 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
         rows_put_number(&rows, m.row[i].optimizer_s);
     }
     rows_end(&rows);
-    rows_begin(&rows, "guessed", NULL, &report_tables[REPORT_GUESSES]);
+    rows_begin(&rows, "guessed", NULL, &report_tables[REPORT_TABLE_ASSUMPTIONS]);
     for (uint32_t k = 0; k < all->count; k++)
         for (uint32_t i = 0; i < all->recording[k].guess_count; i++) {
             rows_put_name(&rows, all->recording[k].guess[i].description);

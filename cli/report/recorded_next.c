@@ -16,23 +16,26 @@ enum { SHOWN = 3 };
 /* Changes of a program, each with the causes whose time it could save. It saves at most all of that time. */
 static const struct {
     unsigned causes;
-    bool uncompiled; /* only where no region of the program was compiled */
+    bool is_for_uncompiled_only; /* only where no region of the program was compiled */
     const char *what, *change;
 } rows[] = {
     {BIT(CAUSE_HOST), false, "the GPU waits for the CPU",
      "torch.compile makes fewer kernels, CUDA graphs launch them at once, and more tokens for each "
      "rank make them longer"},
-    {BIT(CAUSE_WEIGHTS), false, "gathers and reductions of weights and gradients are not hidden",
+    {BIT(CAUSE_WEIGHT_COLLECTIVES), false,
+     "gathers and reductions of weights and gradients are not hidden",
      "more tokens for each rank hide them, or fully_shard(reshard_after_forward=False) and earlier "
      "prefetching (set_modules_to_forward_prefetch) where memory allows; with DDP, larger buckets"},
-    {BIT(CAUSE_GATHER), false, "collectives of activations, or of all ranks, are not hidden",
+    {BIT(CAUSE_OTHER_COLLECTIVES), false,
+     "collectives of activations, or of all ranks, are not hidden",
      "fewer tensor-parallel ranks, all in one node, or torch.compile's asynchronous tensor "
      "parallelism"},
     {BIT(CAUSE_ALL_TO_ALL), false, "all-to-alls are not hidden",
      "fewer ranks that share experts or heads, or computing another micro-batch meanwhile"},
     {BIT(CAUSE_RING), false, "messages of a ring are not hidden",
      "more tokens for each rank, or heads in place of tokens divided over ranks"},
-    {BIT(CAUSE_FILL) | BIT(CAUSE_DRAIN) | BIT(CAUSE_PIPELINE), false, "stages wait for each other",
+    {BIT(CAUSE_PIPELINE_FILL) | BIT(CAUSE_PIPELINE_DRAIN) | BIT(CAUSE_PIPELINE), false,
+     "stages wait for each other",
      "more micro-batches, an interleaved or zero-bubble schedule, or layers moved away from the "
      "slowest stage"},
     {BIT(CAUSE_OFFLOAD), false, "copies between device and host are not hidden",
@@ -83,7 +86,7 @@ static void print_time_savings(struct sheet *sheet, const struct prediction *p)
         for (int cause = 0; cause < CAUSE_COUNT; cause++)
             if (rows[i].causes & BIT(cause))
                 seconds += w->cause_s[cause];
-        if (seconds >= SHARE_SHOWN * w->step_s && !(rows[i].uncompiled && compiled))
+        if (seconds >= SHARE_SHOWN * w->step_s && !(rows[i].is_for_uncompiled_only && compiled))
             saving[count++] = (struct possible_saving){seconds, i};
     }
     if (count > 0)

@@ -42,7 +42,7 @@ void report_put_time(struct text *out, double seconds, double whole_s)
     text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
 }
 
-void report_put_comma_piece(struct text *line, struct text *piece)
+void report_put_piece_after_comma(struct text *line, struct text *piece)
 {
     if (line->size > 0)
         text_puts(line, ", ");

@@ -31,7 +31,7 @@ enum {
     REPORT_NEVER_MEASURED,
     REPORT_MODULES,
     REPORT_OPERATORS,
-    REPORT_GUESSES,
+    REPORT_TABLE_ASSUMPTIONS,
     REPORT_PRODUCTS,
     REPORT_TABLE_COUNT
 };
@@ -123,7 +123,7 @@ void report_print_training(struct sheet *sheet, const struct report *report);
 void report_print_details(struct sheet *sheet, const struct report *report);
 
 /* Prints the commands that the user may try next. */
-void report_print_next(struct sheet *sheet, const struct report *report);
+void report_print_commands_to_try(struct sheet *sheet, const struct report *report);
 /* Prints what would help a recorded program, by the causes of its time and memory. */
 void report_print_recorded_next(struct sheet *sheet, const struct report *report);
 
@@ -190,7 +190,7 @@ void report_put_choices(struct text *line, const struct report *report);
 /* Appends the times of a part of the model to an empty line. */
 void report_put_scope(struct text *line, const struct report *report);
 /* Appends a piece to a line, after ", " unless the line is empty, and empties the piece. */
-void report_put_comma_piece(struct text *line, struct text *piece);
+void report_put_piece_after_comma(struct text *line, struct text *piece);
 
 /* Appends a command with further options. Options of the command that have the name of a further one, or contradict
  * one, are left out. */

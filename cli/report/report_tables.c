@@ -61,6 +61,6 @@ const struct row_table report_tables[REPORT_TABLE_COUNT] = {
     [REPORT_NEVER_MEASURED] = {"predict_never_measured", never_measured, ARRAY_LEN(never_measured)},
     [REPORT_MODULES] = {"predict_module", modules, ARRAY_LEN(modules)},
     [REPORT_OPERATORS] = {"predict_operator", operators, ARRAY_LEN(operators)},
-    [REPORT_GUESSES] = {"predict_guess", guesses, ARRAY_LEN(guesses)},
+    [REPORT_TABLE_ASSUMPTIONS] = {"predict_guess", guesses, ARRAY_LEN(guesses)},
     [REPORT_PRODUCTS] = {"narrow_products", products, ARRAY_LEN(products)},
 };

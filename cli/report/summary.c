@@ -107,7 +107,7 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of_prediction(p);
-    const struct interval *interval = &intervals.of_quantity[RESIDUAL_TIME];
+    const struct interval *interval = &intervals.intervals_by_quantity[RESIDUAL_TIME];
     const struct interval rate = interval_inverse(interval);
     double fraction[MFU_CONVENTION_COUNT] = {0};
     struct text value = {0}, line = {0}, excess = {0};
@@ -174,7 +174,7 @@ static void print_causes(struct sheet *sheet, const struct report *r)
                                      (double)rounded[i] * time.unit_s / pow(10, time.decimals)};
     text_printf(&heading, "Where the step goes (%s)",
                 p->sim.uniform_rank_count > 0 ? "every rank: they are taken as even" : "rank 0");
-    sheet_section(sheet, SHEET_CAUSES, heading.data);
+    sheet_section(sheet, SHEET_SECTION_CAUSES, heading.data);
     sheet_bars(sheet, bar, CAUSE_COUNT, w->step_s, report_put_time, r->shows_all);
     text_release(&heading);
 }
@@ -207,7 +207,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     text_puts(&heading, "What fills the ");
     units_put_gib(&heading, needed);
     text_puts(&heading, " that a GPU needs");
-    sheet_section(sheet, SHEET_MEMORY, heading.data);
+    sheet_section(sheet, SHEET_SECTION_MEMORY, heading.data);
     sheet_bars(sheet, bar, PARTS, needed, put_gib, r->shows_all);
     text_release(&heading);
 }
@@ -231,10 +231,11 @@ static void put_unused_cache(struct text *out, const struct interval *interval,
                    "out; without it, the step fits in at least 9 of 10 cases.");
 }
 
-static void print_interval_of(struct sheet *sheet, const struct intervals *intervals,
-                              enum residual_of of, double value, const struct verdict *verdict)
+static void print_interval_of_quantity(struct sheet *sheet, const struct intervals *intervals,
+                                       enum residual_quantity of, double value,
+                                       const struct verdict *verdict)
 {
-    const struct interval *interval = &intervals->of_quantity[of];
+    const struct interval *interval = &intervals->intervals_by_quantity[of];
     struct report_time_format time = report_time_format_for(value);
     struct text text = {0};
     if (!intervals_are_known(intervals, of))
@@ -253,9 +254,9 @@ static void print_interval_of(struct sheet *sheet, const struct intervals *inter
 void report_print_intervals(struct sheet *sheet, const struct intervals *intervals, double step_s,
                             const struct verdict *verdict)
 {
-    print_interval_of(sheet, intervals, RESIDUAL_TIME, step_s, verdict);
-    print_interval_of(sheet, intervals, RESIDUAL_MEMORY,
-                      (double)verdict->needed_bytes[LIMIT_DEVICE], verdict);
+    print_interval_of_quantity(sheet, intervals, RESIDUAL_TIME, step_s, verdict);
+    print_interval_of_quantity(sheet, intervals, RESIDUAL_MEMORY,
+                               (double)verdict->needed_bytes[LIMIT_DEVICE], verdict);
 }
 
 static void print_confidence(struct sheet *sheet, const struct report *r)
@@ -268,7 +269,7 @@ static void print_confidence(struct sheet *sheet, const struct report *r)
     report_put_warning(&beware, r);
     if (r->scope_times != NULL && beware.size == 0)
         return;
-    sheet_section(sheet, SHEET_CONFIDENCE, "How sure this is");
+    sheet_section(sheet, SHEET_SECTION_CONFIDENCE, "How sure this is");
     if (p->setup->at_most_reason_mask != 0) {
         struct text text = {0};
         text_puts(&text, "What is predicted takes at most this time and memory: ");
@@ -317,7 +318,7 @@ static void print_sheet(struct sheet *sheet, const struct report *report)
     if (report->shows_all || sheet->json != NULL)
         report_print_details(sheet, report);
     if (whole)
-        report_print_next(sheet, report);
+        report_print_commands_to_try(sheet, report);
     sheet_end(sheet);
 }
 

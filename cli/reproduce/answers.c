@@ -32,8 +32,8 @@ enum status answers_open(struct answers *answers, const char *path, struct repro
     return status;
 }
 
-enum status answers_add(struct answers *answers, const struct reproduction *r, size_t job,
-                        const void *answer, struct diag *diag)
+enum status answers_append_to_file(struct answers *answers, const struct reproduction *r,
+                                   size_t job, const void *answer, struct diag *diag)
 {
     return answer_file_add(&answers->file, key_digest(r->job[job].key), answer,
                            reproduction_answer_size(r, job), diag);

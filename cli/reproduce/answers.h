@@ -20,8 +20,8 @@ struct answers {
 enum status answers_open(struct answers *answers, const char *path, struct reproduction *r,
                          struct diag *diag);
 /* Appends the answer of a job to the file. */
-enum status answers_add(struct answers *answers, const struct reproduction *r, size_t job,
-                        const void *answer, struct diag *diag);
+enum status answers_append_to_file(struct answers *answers, const struct reproduction *r,
+                                   size_t job, const void *answer, struct diag *diag);
 void answers_release(struct answers *answers);
 
 #endif

@@ -19,7 +19,7 @@ static const struct column points[] = {
     {"x", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"published", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, NULL},
     {"predicted", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, NULL},
-    {"error", NULL, NULL, COLUMN_ERROR, 0, NULL},
+    {"error", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, NULL},
     {"status", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"why", NULL, NULL, COLUMN_NAME, 0, NULL},
     {"configuration", NULL, NULL, COLUMN_NAME, 0, NULL}, /* options of predict */
@@ -98,7 +98,7 @@ static enum status add_timelines(struct file_set *files, const struct reproducti
             continue;
         struct figure figure = {0};
         char ending[32];
-        snprintf(ending, sizeof ending, "-timeline-%zu", r->job[i].index_in_kind + 1);
+        snprintf(ending, sizeof ending, "-timeline-%zu", r->job[i].index_among_jobs_of_kind + 1);
         status = picture_of_timeline(&figure, r, i, folder, diag);
         if (status == STATUS_OK)
             status = add_pictures(files, &figure, r->catalogue.entry[entry].name[0], ending, diag);
@@ -199,7 +199,7 @@ static enum status put_entry(struct page *page, const struct reproduction *r, si
             struct figure figure = {0};
             status = picture_of_timeline(&figure, r, i, folder, diag);
             status = page_draw(page, &figure, status,
-                               entry->timeline[r->job[i].index_in_kind].title, diag);
+                               entry->timeline[r->job[i].index_among_jobs_of_kind].title, diag);
         }
     text_release(&words);
     return status;
@@ -215,7 +215,7 @@ static void put_page_verdict(struct page *page, const struct reproduction *r, co
         struct entry_outcome o = outcome_of_entry(r, e);
         count[o.state]++;
         for (int i = 0; i < CLAIM_VERDICT_COUNT; i++)
-            claims[i] += o.claims_of_verdict[i];
+            claims[i] += o.claim_count_by_verdict[i];
     }
     text_printf(&text,
                 "Of %zu figures and tables with published numbers %zu match. Of %zu claims %zu "

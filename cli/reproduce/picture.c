@@ -11,10 +11,10 @@
 enum { PANELS_MAX = 12 };
 /* Sizes in points, as plots/reproduce.gp draws them. */
 enum {
-    PANEL_WIDE = 330,
-    PANEL_HIGH = 260,
-    PANEL_TURNED = 70, /* the height that slanted labels add to a panel */
-    KEY_AROUND = 70,   /* the width of the key without the letters */
+    PANEL_WIDTH = 330,
+    PANEL_HEIGHT = 260,
+    PANEL_SLANTED_LABELS_HEIGHT = 70, /* the height that slanted labels add to a panel */
+    KEY_AROUND = 70,                  /* the width of the key without the letters */
     KEY_LETTER = 7,
     KEY_LINE = 20 /* the height of a line of the key */
 };
@@ -42,7 +42,7 @@ static size_t axis_texts_add(struct axis_texts *p, const char *text, double valu
 }
 
 /* Returns whether all texts are numbers. Only then may a line join the points. */
-static bool are_numbers(const struct axis_texts *p)
+static bool are_all_axis_texts_numbers(const struct axis_texts *p)
 {
     for (size_t i = 0; i < p->count; i++)
         if (isnan(p->value[i]))
@@ -53,7 +53,7 @@ static bool are_numbers(const struct axis_texts *p)
 /* Sorts the texts of an axis by value if all are numbers. Otherwise they keep the order of the points. */
 static void sort_axis_by_value(struct axis_texts *p)
 {
-    if (!are_numbers(p))
+    if (!are_all_axis_texts_numbers(p))
         return;
     for (size_t i = 1; i < p->count; i++)
         for (size_t k = i; k > 0 && p->value[k - 1] > p->value[k]; k--) {
@@ -84,7 +84,7 @@ static void axis_texts_release(struct axis_texts *p)
     free(p->value);
 }
 
-static bool is_drawn(const struct reproduction_point *point)
+static bool has_point_something_to_draw(const struct reproduction_point *point)
 {
     return !isnan(point->published) || !isnan(point->predicted) || point->predicted_text != NULL;
 }
@@ -92,7 +92,7 @@ static bool is_drawn(const struct reproduction_point *point)
 bool picture_has_points(const struct reproduction *r, size_t entry)
 {
     for (size_t i = 0; i < r->point_count; i++)
-        if (r->point[i].entry == entry && is_drawn(&r->point[i]))
+        if (r->point[i].entry == entry && has_point_something_to_draw(&r->point[i]))
             return true;
     return false;
 }
@@ -104,7 +104,7 @@ static void put_number(struct text *out, double value)
         text_printf(out, "%.9g", value);
 }
 
-static bool says_not_fitting(const char *text)
+static bool is_text_of_unfit_point(const char *text)
 {
     return text != NULL && strcmp(text, "fits") != 0;
 }
@@ -115,8 +115,8 @@ static void put_point_row(struct text *out, const struct reproduction_point *poi
     text_printf(out, "%zu,%zu,%zu", panel + 1, series + 1, x + 1);
     put_number(out, point->published);
     put_number(out, point->predicted);
-    text_printf(out, ",%d,%d\n", says_not_fitting(point->published_text),
-                says_not_fitting(point->predicted_text));
+    text_printf(out, ",%d,%d\n", is_text_of_unfit_point(point->published_text),
+                is_text_of_unfit_point(point->predicted_text));
 }
 
 /* Appends the points of a series in a panel from left to right, since a line joins them. */
@@ -126,7 +126,7 @@ static void put_series_points(struct text *out, const struct reproduction *r, si
     for (size_t x = 0; x < l->x[panel].count; x++)
         for (size_t i = 0; i < r->point_count; i++) {
             const struct reproduction_point *point = &r->point[i];
-            if (point->entry == entry && is_drawn(point) &&
+            if (point->entry == entry && has_point_something_to_draw(point) &&
                 strcmp(point->panel, l->panel.text[panel]) == 0 &&
                 strcmp(point->series, l->series.text[series]) == 0 &&
                 strcmp(point->x, l->x[panel].text[x]) == 0)
@@ -189,7 +189,7 @@ static void set_panel(struct figure *figure, const struct figure_layout *l, size
     set_panel_text(figure, "x_ticks", panel, ticks.data);
     set_panel_number(figure, "x_turned", panel, has_slanted_labels(l, panel));
     set_panel_number(figure, "places", panel, (double)x->count);
-    set_panel_number(figure, "lined", panel, are_numbers(x));
+    set_panel_number(figure, "lined", panel, are_all_axis_texts_numbers(x));
     text_release(&ticks);
 }
 
@@ -201,11 +201,11 @@ static void set_size(struct figure *figure, const struct figure_layout *l)
     for (size_t i = 0; i < l->series.count; i++)
         longest = strlen(l->series.text[i]) > longest ? strlen(l->series.text[i]) : longest;
     int key = KEY_AROUND + KEY_LETTER * (int)longest;
-    int panel_wide = columns == 1 ? 2 * PANEL_WIDE : PANEL_WIDE;
-    int panel_high = rows == 1 ? PANEL_HIGH + 120 : PANEL_HIGH;
+    int panel_wide = columns == 1 ? 2 * PANEL_WIDTH : PANEL_WIDTH;
+    int panel_high = rows == 1 ? PANEL_HEIGHT + 120 : PANEL_HEIGHT;
     for (size_t p = 0; p < panels; p++)
         if (has_slanted_labels(l, p)) {
-            panel_high += PANEL_TURNED;
+            panel_high += PANEL_SLANTED_LABELS_HEIGHT;
             break;
         }
     figure->width = columns * panel_wide + key;
@@ -224,7 +224,7 @@ static void figure_layout_init(struct figure_layout *l, const struct reproductio
         axis_texts_init(&l->x[p], r->point_count);
     for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
-        if (point->entry != e || !is_drawn(point))
+        if (point->entry != e || !has_point_something_to_draw(point))
             continue;
         size_t panel = axis_texts_add(&l->panel, point->panel, NAN);
         axis_texts_add(&l->series, point->series, NAN);
@@ -257,7 +257,8 @@ static void set_point_kinds(struct figure *figure, const struct reproduction *r,
         if (point->entry != e)
             continue;
         published |= !isnan(point->published);
-        unfit |= says_not_fitting(point->published_text) || says_not_fitting(point->predicted_text);
+        unfit |= is_text_of_unfit_point(point->published_text) ||
+                 is_text_of_unfit_point(point->predicted_text);
     }
     const int key_high = KEY_LINE * ((int)series + published + unfit + 2);
     figure_set_number(figure, "key_high", key_high);
@@ -297,7 +298,7 @@ enum status picture_of_timeline(struct figure *figure, const struct reproduction
                                 const char *folder, struct diag *diag)
 {
     const struct catalogue_timeline *timeline =
-        &r->catalogue.entry[r->job[job].entry].timeline[r->job[job].index_in_kind];
+        &r->catalogue.entry[r->job[job].entry].timeline[r->job[job].index_among_jobs_of_kind];
     struct text path = {0};
     struct trace trace = {0};
     const struct figure_options wanted = {.title = timeline->title,

@@ -23,7 +23,7 @@ void reproduce_put_trace_folder(struct text *out, const struct reproduction *r, 
 {
     text_printf(out, "%s/", folder);
     reproduce_put_name(out, r->catalogue.entry[r->job[job].entry].name[0]);
-    text_printf(out, "-trace-%zu", r->job[job].index_in_kind + 1);
+    text_printf(out, "-trace-%zu", r->job[job].index_among_jobs_of_kind + 1);
 }
 
 struct reproduction_run {
@@ -107,7 +107,7 @@ static enum status report_trace_failure(const struct reproduction_run *run, size
 
 static void handle_worker_death(struct reproduction_run *run, size_t job, const char *why)
 {
-    if (run->r->job[job].kind == JOB_RUN) {
+    if (run->r->job[job].kind == JOB_PREDICT_VALIDATION_RUN) {
         struct validated_run answer = {0};
         snprintf(answer.error, sizeof answer.error, "%s", why);
         reproduction_store_answer(run->r, job, &answer);
@@ -135,7 +135,7 @@ static enum status handle_pool_event(struct reproduction_run *run, const struct 
         return STATUS_OK;
     }
     reproduction_store_answer(run->r, job, event->answer->data);
-    return answers_add(run->answers, run->r, job, event->answer->data, diag);
+    return answers_append_to_file(run->answers, run->r, job, event->answer->data, diag);
 }
 
 static enum status run_jobs(struct reproduction_run *run, const size_t *job, size_t count,

@@ -66,7 +66,7 @@ static enum status refuse_without_documents(const struct options *options, struc
 static enum status open_lengths(struct lengths *lengths, const struct options *options,
                                 struct diag *diag)
 {
-    if (options_choice(options, "balance") == BALANCE_DYNAMIC_CP)
+    if (options_index_of_choice(options, "balance") == BALANCE_DYNAMIC_CP)
         return diag_error(
             diag, (struct loc){.name = "--balance"}, STATUS_BAD_INPUT,
             "dynamic-cp gives long documents more context ranks than short ones in one step "
@@ -94,8 +94,8 @@ static enum status find_packing_sizes(struct packing_options *sizes, const struc
     struct choices choices;
     enum status status = resolve_choices(&choices, &setup->request, NULL, diag);
     *sizes = (struct packing_options){
-        .policy = (enum packing_policy)options_choice(options, "packing"),
-        .balance = (enum packing_balance)options_choice(options, "balance"),
+        .policy = (enum packing_policy)options_index_of_choice(options, "packing"),
+        .balance = (enum packing_balance)options_index_of_choice(options, "balance"),
     };
     return status == STATUS_OK ? packing_set_sizes(sizes, &setup->request, &choices, diag) : status;
 }
@@ -105,8 +105,8 @@ struct packed_sets_request documents_read_set_request(const struct options *opti
     return (struct packed_sets_request){
         .lengths_text = options_text(options, "documents"),
         .seed = (uint64_t)options_count(options, "seed"),
-        .policy = (enum packing_policy)options_choice(options, "packing"),
-        .balance = (enum packing_balance)options_choice(options, "balance"),
+        .policy = (enum packing_policy)options_index_of_choice(options, "packing"),
+        .balance = (enum packing_balance)options_index_of_choice(options, "balance"),
         .batch_count = (size_t)options_count(options, "batches"),
     };
 }
@@ -136,9 +136,9 @@ enum status documents_pack_batches(struct packed_documents *packed, struct setup
     while (status == STATUS_OK && packed->count < count)
         status = packing_pack_next_step(&packed->batch[packed->count++], &lengths, &sizes, diag);
     if (status == STATUS_OK) {
-        packed_batch_documents(&packed->batch[0], sizes.sequence_tokens, &packed->first_documents,
-                               &packed->arena);
-        setup->request.documents = &packed->first_documents;
+        packed_batch_documents(&packed->batch[0], sizes.sequence_tokens,
+                               &packed->documents_of_first_batch, &packed->arena);
+        setup->request.documents = &packed->documents_of_first_batch;
         setup->padding_tokens = packed->batch[0].padding_tokens;
     }
     lengths_release(&lengths);

@@ -20,7 +20,7 @@ struct packed_documents {
     struct packed_batch *batch; /* [count] on the heap; count 0: --documents was not given */
     size_t count;
     /* the documents of batch 0, to which the setup's request points */
-    struct documents first_documents;
+    struct documents documents_of_first_batch;
     struct arena arena;
 };
 

@@ -149,7 +149,7 @@ static bool is_given(const struct options *options, const char *name)
 }
 
 /* Returns whether a sweep varies the option. */
-static bool is_varied(const struct options *options, const char *name)
+static bool is_option_varied_by_sweep(const struct options *options, const char *name)
 {
     size_t count, size = strlen(name);
     if (options_find(options->sets, "vary") == NULL)
@@ -167,7 +167,7 @@ static bool is_varied(const struct options *options, const char *name)
     return false;
 }
 
-static bool is_workload(const char *name)
+static bool is_workload_option(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(workload); i++)
         if (strcmp(workload[i], name) == 0)
@@ -208,7 +208,7 @@ static enum status check_value(const struct option *option, const char *value, s
                                const char *column, struct diag *diag)
 {
     struct diag found = {0};
-    enum status status = options_check(option, value, &found);
+    enum status status = options_check_value(option, value, &found);
     size_t size;
     if (status == STATUS_OK && option->kind == OPTION_TEXT)
         status = check_choice_text(option, value, &found);
@@ -222,8 +222,8 @@ static enum status check_value(const struct option *option, const char *value, s
 
 /* Checks the words of a row, which have the form "pattern=result". A result is a value of the option, or one of "-" and
  * "?", which are not checked. */
-static enum status check_words(const struct option *option, const char *words, struct loc at,
-                               struct diag *diag)
+static enum status check_words_of_translation_row(const struct option *option, const char *words,
+                                                  struct loc at, struct diag *diag)
 {
     enum status status = STATUS_OK;
     struct text result = {0};
@@ -252,7 +252,7 @@ static enum status check_profile(const struct table_row *row, struct loc at, str
     const struct option *option = &choice_options[CHOICE_OPTION_profile];
     return row->use == TABLE_USE_UNSET
                ? check_value(option, row->words, at, "column 'words': ", diag)
-               : check_words(option, row->words, at, diag);
+               : check_words_of_translation_row(option, row->words, at, diag);
 }
 
 /* Checks the option that a row of a table file names, and the values that the row gives it. */
@@ -269,7 +269,7 @@ static enum status check_row(const struct table_row *row, struct loc at, struct 
     if (option != NULL && row->use == TABLE_USE_WRITTEN)
         return STATUS_OK;
     if (option != NULL)
-        return check_words(option, row->words, at, diag);
+        return check_words_of_translation_row(option, row->words, at, diag);
     const char **names = heap_alloc(setup_choice_options.option_count, sizeof *names);
     for (size_t i = 0; i < setup_choice_options.option_count; i++)
         names[i] = setup_choice_options.option[i].name;
@@ -327,12 +327,13 @@ static enum status apply_launch_options(struct launch_files_read *from, struct o
     bool length = searches_length(options);
     for (size_t i = 0; i < from->launch.option_count && status == STATUS_OK; i++) {
         const struct launch_option *option = &from->launch.option[i];
-        bool searched = search && !is_workload(option->name);
+        bool searched = search && !is_workload_option(option->name);
         if (options_list_has_name(refused, option->name))
             continue;
         if ((length && strcmp(option->name, "seq") == 0) || searched) {
             put_option(&from->searched_options, option);
-        } else if (is_given(options, option->name) || is_varied(options, option->name)) {
+        } else if (is_given(options, option->name) ||
+                   is_option_varied_by_sweep(options, option->name)) {
             put_option(&from->replaced_options, option);
         } else {
             put_option(&from->applied_options, option);
@@ -340,7 +341,7 @@ static enum status apply_launch_options(struct launch_files_read *from, struct o
                 status = check_value(options_find(options->sets, option->name), option->value,
                                      option->place, "", diag);
             if (status == STATUS_OK)
-                status = options_supply(options, option->name, option->value, diag);
+                status = options_set_as_if_given(options, option->name, option->value, diag);
         }
     }
     return status;
@@ -365,7 +366,7 @@ static enum status find_stated_gpus(const struct options *options, const struct 
     if (name != NULL) {
         size_t before = diag->size;
         status = cluster_load(&cluster, &arena, name, diag);
-        diag_set_place(diag, before, "--cluster");
+        diag_name_place_of_messages(diag, before, "--cluster");
         if (status == STATUS_OK && *gpus == 0)
             *gpus = nodes > 0 ? nodes * cluster.gpus_per_node : cluster.gpus;
         if (status == STATUS_OK)
@@ -458,7 +459,7 @@ enum status from_apply(struct options *options, bool search, const char *const *
     bool arguments = options->argument_count > 0;
     for (size_t i = 0; i < options->argument_count; i++)
         arguments = arguments && launch_is_path(options->argument[i]) &&
-                    !step_recording_is_at(options->argument[i]);
+                    !step_recording_is_file_at(options->argument[i]);
     if (!arguments && !options_given(options, "from"))
         return STATUS_OK;
     if (!arguments && options->argument_count > 0)
@@ -469,10 +470,11 @@ enum status from_apply(struct options *options, bool search, const char *const *
     const char *set = options_text(options, "set");
     struct launch_known_facts given = {
         .takes_experts_as_dense = options_given(options, "as-dense"),
-        .has_model = options_given(options, "model") || is_varied(options, "model"),
+        .has_model = options_given(options, "model") || is_option_varied_by_sweep(options, "model"),
         .model_name = options_text(options, "model"),
-        .has_sequence_length =
-            options_given(options, "seq") || is_varied(options, "seq") || searches_length(options),
+        .has_sequence_length = options_given(options, "seq") ||
+                               is_option_varied_by_sweep(options, "seq") ||
+                               searches_length(options),
         .has_vocabulary = set != NULL && strstr(set, "vocab=") != NULL};
     enum status status = read_launch_files(&from.launch, &from.tables, options, diag);
     if (status == STATUS_OK)
@@ -484,7 +486,7 @@ enum status from_apply(struct options *options, bool search, const char *const *
     if (status == STATUS_OK) {
         put_launch_report(&from, &out);
         fputs(out.data, stderr);
-        options_withdraw(options, "from");
+        options_set_not_given(options, "from");
         options->argument_count = 0;
     }
     text_release(&out);

@@ -96,8 +96,9 @@ const struct option_set setup_cluster_options = {"cluster", cluster_rows, ARRAY_
 
 const struct option_set setup_choice_options = {"choices", choice_options, CHOICE_OPTION_COUNT};
 
-void setup_put_given(struct text *out, const struct options *options, const struct option_set *own,
-                     bool (*keeps)(const struct choice_row *row), const char *const *drop)
+void setup_put_given_options(struct text *out, const struct options *options,
+                             const struct option_set *own,
+                             bool (*keeps)(const struct choice_row *row), const char *const *drop)
 {
     enum { NAMES_MAX = 128 };
     const char *without[NAMES_MAX + 1];

@@ -18,14 +18,15 @@ extern const struct option_set setup_model_options, setup_cluster_options, setup
              "long ring are treated as equal"},                                                    \
     {                                                                                              \
         .name = "even-above", .kind = OPTION_INTEGER, .value_name = "RANKS", .default_text = "64", \
-        .low = EVEN_ABOVE_RANKS_MIN, .high = UNIFORM_NEVER,                                        \
+        .low = EVEN_ABOVE_RANKS_MIN, .high = UNIFORM_ABOVE_RANKS_NEVER,                            \
         .help = "in rings of more than this many ranks, treat all ranks as equally fast: "         \
                 "quicker, and within 2 % of the exact step"                                        \
     }
 
 /* Appends the options that were given, except three kinds: the options of the set `own`; those in drop[], which ends
  * in NULL; and the options of choices for whose rows keeps() returns false. */
-void setup_put_given(struct text *out, const struct options *options, const struct option_set *own,
-                     bool (*keeps)(const struct choice_row *row), const char *const *drop);
+void setup_put_given_options(struct text *out, const struct options *options,
+                             const struct option_set *own,
+                             bool (*keeps)(const struct choice_row *row), const char *const *drop);
 
 #endif

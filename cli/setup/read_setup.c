@@ -22,8 +22,9 @@ static enum status read_gpu_sharing(struct setup *setup, const struct options *o
     enum status status = options_refuse_both(options, "loopback", "gpus", diag);
     if (status == STATUS_OK)
         status = options_refuse_both(options, "loopback", "nodes", diag);
-    return status == STATUS_OK ? setup_share_gpu(setup, options_count(options, "loopback"), diag)
-                               : status;
+    return status == STATUS_OK
+               ? setup_put_ranks_on_one_gpu(setup, options_count(options, "loopback"), diag)
+               : status;
 }
 
 /* Refuses the options of a set, which make no sense for a schedule from a file, except those in except[]. */
@@ -83,7 +84,7 @@ static void read_choice(struct request *r, const struct choice_row *row,
     case OPTION_TEXT:
         break;
     case OPTION_CHOICE:
-        value = options_choice(options, name);
+        value = options_index_of_choice(options, name);
         break;
     default:
         value = options_count(options, name);
@@ -134,7 +135,7 @@ static enum status load_choices(struct setup *setup, const struct options *optio
     if (status == STATUS_OK)
         status = read_choices(setup, options, diag);
     setup->is_partition_given = options_given(options, "partition");
-    subsequences_open(r, setup);
+    subsequences_set_open_choices(r, setup);
     return status;
 }
 
@@ -246,7 +247,7 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
     setup_open_request(setup);
     if (!from_file)
         return load_choices(setup, options, diag);
-    setup->request.attention_impl = options_choice(options, "attention");
+    setup->request.attention_impl = options_index_of_choice(options, "attention");
     if (options_given(options, "profile"))
         setup->request.profile = options_text(options, "profile");
     return STATUS_OK;

@@ -27,12 +27,12 @@ void sweep_grid_release(struct sweep_grid *grid)
 
 /* Returns the type of the values of an axis over this option. option NULL: the axis is a number of the cluster. A model
  * on a line has at least two fields, so a list with a comma between its values holds no such model. */
-static enum axis_values axis_values_of_option(const struct option *option, const char *values)
+static enum axis_value_type axis_values_of_option(const struct option *option, const char *values)
 {
     if (option == NULL)
         return AXIS_CLUSTER;
     if (strcmp(option->name, "model") == 0 && transformer_is_line(values))
-        return AXIS_LINES;
+        return AXIS_TEXTS_WITH_COMMAS;
     switch (option->kind) {
     case OPTION_INTEGER:
         return AXIS_WHOLE_NUMBERS;
@@ -137,7 +137,7 @@ static enum status check_name_exists(const char *key, const char *value, struct 
     for (size_t i = 0; i < ARRAY_LEN(named); i++)
         if (strcmp(named[i].option, key) == 0) {
             status = named[i].check(value, &arena, diag);
-            diag_set_place(diag, before, options_label(key).text);
+            diag_name_place_of_messages(diag, before, options_label(key).text);
         }
     arena_release(&arena);
     return status;
@@ -166,7 +166,7 @@ static enum status check_values(const struct sweep_grid *grid, struct diag *diag
 {
     enum status status = STATUS_OK;
     for (size_t a = 0; status == STATUS_OK && a < grid->axes.axis_count; a++)
-        for (size_t i = 0; status == STATUS_OK && !grid->axes.axis[a].is_of_cluster &&
+        for (size_t i = 0; status == STATUS_OK && !grid->axes.axis[a].is_axis_of_cluster_numbers &&
                            i < grid->axes.axis[a].value_count;
              i++) {
             struct options options = {0};
@@ -181,7 +181,7 @@ static enum status check_values(const struct sweep_grid *grid, struct diag *diag
             arena_release(&arena);
         }
     for (size_t a = 0; status == STATUS_OK && a < grid->axes.axis_count; a++)
-        if (grid->axes.axis[a].is_of_cluster)
+        if (grid->axes.axis[a].is_axis_of_cluster_numbers)
             status = check_cluster_values(&grid->axes.axis[a], diag);
     return status;
 }
@@ -235,8 +235,9 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
 
 /* Appends "KEY=VALUE" to the word --cluster=... of words[0..count), after a ":", or after a "," if the word has numbers
  * already. It fails if no word is --cluster. */
-static enum status add_to_cluster(char **words, size_t count, const char *key, const char *value,
-                                  struct arena *arena, struct diag *diag)
+static enum status add_number_to_cluster_word(char **words, size_t count, const char *key,
+                                              const char *value, struct arena *arena,
+                                              struct diag *diag)
 {
     static const char option[] = "--cluster=";
     for (size_t i = 0; i < count; i++)
@@ -257,14 +258,14 @@ enum status sweep_grid_fill_options(const struct sweep_grid *grid, size_t point,
     for (size_t i = 0; i < count; i++)
         words[i] = grid->shared_options[i];
     for (size_t a = 0; a < grid->axes.axis_count; a++)
-        if (!grid->axes.axis[a].is_of_cluster)
+        if (!grid->axes.axis[a].is_axis_of_cluster_numbers)
             words[count++] = arena_printf(arena, "--%s=%s", grid->axes.axis[a].key,
                                           grid_value_text(&grid->axes, point, a));
     for (size_t a = 0; a < grid->axes.axis_count; a++)
-        if (grid->axes.axis[a].is_of_cluster) {
+        if (grid->axes.axis[a].is_axis_of_cluster_numbers) {
             enum status status =
-                add_to_cluster(words, count, grid->axes.axis[a].key,
-                               grid_value_text(&grid->axes, point, a), arena, diag);
+                add_number_to_cluster_word(words, count, grid->axes.axis[a].key,
+                                           grid_value_text(&grid->axes, point, a), arena, diag);
             if (status != STATUS_OK)
                 return status;
         }

@@ -105,7 +105,7 @@ static uint32_t checksum(const char *data, size_t size)
 static void store_row(struct sweep_journal *j, size_t point, const char *text, size_t size,
                       bool failed)
 {
-    j->known_row_count += j->row[point].text == NULL;
+    j->points_with_known_row += j->row[point].text == NULL;
     j->row[point] =
         (struct sweep_row){.text = arena_text(&j->arena, text, size), .has_point_failed = failed};
 }
@@ -200,7 +200,8 @@ static enum status lock_journal(int file, const char *path, struct diag *diag)
 }
 
 /* Appends a text to the journal. If that fails, removes what was written of it. */
-static enum status append_text(struct sweep_journal *j, const struct text *text, struct diag *diag)
+static enum status append_text_to_journal(struct sweep_journal *j, const struct text *text,
+                                          struct diag *diag)
 {
     if (open_file_write(j->file_descriptor, text->data, text->size)) {
         j->complete_bytes += (long long)text->size;
@@ -210,7 +211,7 @@ static enum status append_text(struct sweep_journal *j, const struct text *text,
         diag_error(diag, (struct loc){.name = j->journal_path.data}, STATUS_SYSTEM,
                    "cannot write: %s; the %zu rows before are kept; run the same command again to "
                    "continue",
-                   strerror(errno), j->known_row_count);
+                   strerror(errno), j->points_with_known_row);
     /* if this fails, too, the next run sees by the line's checksum that the line is not complete */
     if (ftruncate(j->file_descriptor, (off_t)j->complete_bytes) != 0)
         (void)0;
@@ -277,7 +278,7 @@ static enum status open_journal(struct sweep_journal *j, struct diag *diag)
         struct text head = {0};
         text_puts(&head, journal_head);
         put_header_lines(&head, j->grid);
-        status = append_text(j, &head, diag);
+        status = append_text_to_journal(j, &head, diag);
         text_release(&head);
     }
     return status;
@@ -327,9 +328,9 @@ enum status sweep_journal_open(struct sweep_journal *j, const struct sweep_grid 
     for (size_t i = 0; i < grid->point_count; i++)
         if (j->row[i].text != NULL && j->row[i].has_point_failed) {
             j->row[i] = (struct sweep_row){0};
-            j->known_row_count--;
+            j->points_with_known_row--;
         }
-    j->resumed_row_count = j->known_row_count;
+    j->resumed_row_count = j->points_with_known_row;
     return status;
 }
 
@@ -347,7 +348,7 @@ enum status sweep_journal_add(struct sweep_journal *j, size_t point, const struc
     if (j->file_descriptor >= 0) {
         struct text line = {0};
         put_line(&line, point, row, failed);
-        status = append_text(j, &line, diag);
+        status = append_text_to_journal(j, &line, diag);
         text_release(&line);
         if (status == STATUS_OK && now_s() - j->synced_s > SYNC_EVERY_S) {
             /* the result is not checked: if the disk fails, the next write fails, too */
@@ -392,7 +393,7 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
     if (status != STATUS_OK && j->sweep_path != NULL)
         diag_note(diag, (struct loc){.name = j->journal_path.data},
                   "has all %zu rows; the same command makes the sweep's file from them",
-                  j->known_row_count);
+                  j->points_with_known_row);
     if (status == STATUS_OK && j->sweep_path != NULL && !failed)
         remove_journals(j);
     text_release(&out);

@@ -53,7 +53,7 @@ const struct option_set sweep_point_options = {"points", rows, ARRAY_LEN(rows)};
 void sweep_predictor_release(struct sweep_predictor *predictor)
 {
     setup_release(&predictor->setup);
-    text_release(&predictor->loaded_options);
+    text_release(&predictor->options_of_loaded_setup);
     text_release(&predictor->command);
     *predictor = (struct sweep_predictor){0};
 }
@@ -78,8 +78,8 @@ static void put_loaded_options(struct text *out, const struct options *options)
 
 /* Loads the cluster for the recorded step in `file`. setup_load() finds that file as the argument of the command, so
  * it gets a copy of the options with this argument. */
-static enum status load_recorded(struct setup *setup, const struct options *options,
-                                 const char *file, struct diag *diag)
+static enum status load_setup_of_recorded_step(struct setup *setup, const struct options *options,
+                                               const char *file, struct diag *diag)
 {
     struct options with_file = *options; /* borrows all that it has */
     with_file.argument = &file;
@@ -101,8 +101,9 @@ static uint64_t command_digest_of(struct sweep_predictor *predictor, const char 
 
 /* Appends the path of the recording of a point. If the recording does not exist, the command of --record-cmd makes
  * it. --seq and --batch are only for the command, so they are withdrawn from the options of the point. */
-static enum status record_point(struct sweep_predictor *predictor, struct options *options,
-                                struct text *path, struct diag *diag)
+static enum status put_recording_path_of_point(struct sweep_predictor *predictor,
+                                               struct options *options, struct text *path,
+                                               struct diag *diag)
 {
     struct setup setup = {0};
     struct record_command run = {
@@ -115,9 +116,9 @@ static enum status record_point(struct sweep_predictor *predictor, struct option
         .sequence_tokens = options_given(options, "seq") ? options_count(options, "seq") : 0,
         .batch_sequences = options_given(options, "batch") ? options_count(options, "batch") : 0,
     };
-    options_withdraw(options, "seq");
-    options_withdraw(options, "batch");
-    enum status status = load_recorded(&setup, options, "-", diag);
+    options_set_not_given(options, "seq");
+    options_set_not_given(options, "batch");
+    enum status status = load_setup_of_recorded_step(&setup, options, "-", diag);
     run.world_size = setup.cluster.gpus;
     run.device = setup.cluster.device.name;
     if (status == STATUS_OK)
@@ -135,21 +136,21 @@ static enum status load_point_setup(struct sweep_predictor *predictor,
     struct text wanted = {0};
     if (recording != NULL) {
         setup_release(&predictor->setup);
-        predictor->loaded_options.size = 0;
-        return load_recorded(&predictor->setup, options, recording, diag);
+        predictor->options_of_loaded_setup.size = 0;
+        return load_setup_of_recorded_step(&predictor->setup, options, recording, diag);
     }
     put_loaded_options(&wanted, options);
-    bool same = predictor->loaded_options.size == wanted.size &&
-                memcmp(predictor->loaded_options.data, wanted.data, wanted.size) == 0;
+    bool same = predictor->options_of_loaded_setup.size == wanted.size &&
+                memcmp(predictor->options_of_loaded_setup.data, wanted.data, wanted.size) == 0;
     if (same && options_given(options, "seq")) {
         text_release(&wanted);
         return setup_read_choices(&predictor->setup, options, diag);
     }
     setup_release(&predictor->setup);
-    predictor->loaded_options.size = 0;
+    predictor->options_of_loaded_setup.size = 0;
     enum status status = setup_load(&predictor->setup, options, false, diag);
     if (status == STATUS_OK)
-        text_append(&predictor->loaded_options, wanted.data, wanted.size);
+        text_append(&predictor->options_of_loaded_setup, wanted.data, wanted.size);
     text_release(&wanted);
     return status;
 }
@@ -166,7 +167,7 @@ enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t 
     enum status status = sweep_grid_fill_options(predictor->grid, point, &arena, &options, &diag);
     struct text made = {0};
     if (status == STATUS_OK && options_given(&options, "record-cmd"))
-        status = record_point(predictor, &options, &made, &diag);
+        status = put_recording_path_of_point(predictor, &options, &made, &diag);
     const char *recording = made.size > 0 ? made.data : options_text(&options, "recording");
     if (status == STATUS_OK)
         status = load_point_setup(predictor, &options, recording, &diag);
@@ -195,8 +196,8 @@ enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t 
 
 /* Adds the options of a point and its choices. Returns false if no further point can change the notes: the steps are
  * recorded, no option that has notes is given, or all of them are used. */
-static bool add_point_notes(struct idle_options *idle, struct sweep_predictor *predictor,
-                            size_t point)
+static bool note_used_options_of_point(struct idle_options *idle, struct sweep_predictor *predictor,
+                                       size_t point)
 {
     struct arena arena = {0};
     struct options options = {0};
@@ -216,12 +217,12 @@ static bool add_point_notes(struct idle_options *idle, struct sweep_predictor *p
     return given && (idle->given_bits == 0 || !idle_options_all_used(idle));
 }
 
-void sweep_note_idle(const struct sweep_grid *grid, struct diag *note)
+void sweep_note_idle_options(const struct sweep_grid *grid, struct diag *note)
 {
     struct idle_options idle = {0};
     struct sweep_predictor predictor = {.grid = grid};
     for (size_t point = 0; point < grid->point_count; point++)
-        if (!add_point_notes(&idle, &predictor, point))
+        if (!note_used_options_of_point(&idle, &predictor, point))
             break;
     idle_options_add_notes(&idle, note);
     sweep_predictor_release(&predictor);
@@ -229,8 +230,9 @@ void sweep_note_idle(const struct sweep_grid *grid, struct diag *note)
 
 /* Refuses an option whose file can be read only once (a pipe), since each point reads it. folder: the option may also
  * name a folder. */
-static enum status check_readable_again(const struct options *options, const char *option,
-                                        bool folder, struct diag *diag)
+static enum status check_option_file_is_rereadable(const struct options *options,
+                                                   const char *option, bool folder,
+                                                   struct diag *diag)
 {
     const char *path = options_text(options, option);
     if (path == NULL)
@@ -244,7 +246,7 @@ static enum status check_readable_again(const struct options *options, const cha
 
 /* Checks the options of recorded steps. With --record-cmd, withdraws --seq and --batch, which are only for its
  * command. */
-static enum status check_recorded(struct options *options, struct diag *diag)
+static enum status check_options_of_recorded_steps(struct options *options, struct diag *diag)
 {
     const bool commanded = options_given(options, "record-cmd");
     if (options_given(options, "record-dir") && !commanded)
@@ -255,8 +257,8 @@ static enum status check_recorded(struct options *options, struct diag *diag)
                           "is what --record-cmd records, which is not given; the recordings of a "
                           "pipeline's stages that are there are a folder: --recording FOLDER");
     if (commanded) {
-        options_withdraw(options, "seq");
-        options_withdraw(options, "batch");
+        options_set_not_given(options, "seq");
+        options_set_not_given(options, "batch");
     }
     return options_refuse_both(options, "recording", "record-cmd", diag);
 }
@@ -265,22 +267,23 @@ static enum status check_recorded(struct options *options, struct diag *diag)
 static bool load_options_vary(const struct grid_axes *axes)
 {
     for (size_t a = 0; a < axes->axis_count; a++)
-        if (axes->axis[a].is_of_cluster || options_find(loaded_sets, axes->axis[a].key) != NULL)
+        if (axes->axis[a].is_axis_of_cluster_numbers ||
+            options_find(loaded_sets, axes->axis[a].key) != NULL)
             return true;
     return false;
 }
 
 /* Loads what all points share, and releases it again, so that its faults are reported before the first point: the
  * cluster of recorded steps; or the model and the cluster, if no axis changes them. */
-static enum status check_shared_loads(const struct sweep_grid *grid, const struct options *options,
-                                      struct diag *diag)
+static enum status check_shared_setup_loads(const struct sweep_grid *grid,
+                                            const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
     enum status status = STATUS_OK;
     const char *recording =
         options_given(options, "record-cmd") ? "-" : options_text(options, "recording");
     if (recording != NULL)
-        status = load_recorded(&setup, options, recording, diag);
+        status = load_setup_of_recorded_step(&setup, options, recording, diag);
     else if (!load_options_vary(&grid->axes))
         status = setup_load(&setup, options, false, diag);
     setup_release(&setup);
@@ -296,13 +299,13 @@ enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
         status = strategies_check_names(options_text(&options, "strategy"),
                                         options_text(&options, "profile"), diag);
     if (status == STATUS_OK)
-        status = check_recorded(&options, diag);
+        status = check_options_of_recorded_steps(&options, diag);
     if (status == STATUS_OK)
-        status = check_readable_again(&options, "recording", true, diag);
+        status = check_option_file_is_rereadable(&options, "recording", true, diag);
     if (status == STATUS_OK)
-        status = check_readable_again(&options, "routing", false, diag);
+        status = check_option_file_is_rereadable(&options, "routing", false, diag);
     if (status == STATUS_OK)
-        status = check_shared_loads(grid, &options, diag);
+        status = check_shared_setup_loads(grid, &options, diag);
     if (status == STATUS_OK)
         status = documents_check_options(&options, diag);
     options_release(&options);

@@ -14,7 +14,7 @@ struct sweep_predictor {
     const struct sweep_grid *grid;
     struct setup setup;
     /* the options from which the model and the cluster of `setup` were loaded */
-    struct text loaded_options;
+    struct text options_of_loaded_setup;
     /* the last command of --record-cmd and its digest, since the files that it names may be large */
     struct text command;
     uint64_t command_digest;
@@ -30,6 +30,6 @@ enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t 
 enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag);
 
 /* Adds a note for each option that has no effect at any point (cli/common/idle_options.h). */
-void sweep_note_idle(const struct sweep_grid *grid, struct diag *note);
+void sweep_note_idle_options(const struct sweep_grid *grid, struct diag *note);
 
 #endif

@@ -135,7 +135,7 @@ static void exec_command(const struct record_command *run, int64_t rank, const c
 
 /* Appends ": " and the last line of a file that is not blank, of which at most the last SHOWN letters; nothing if there
  * is no such line. */
-static void put_last_line(struct text *out, const char *path)
+static void put_last_line_of_file(struct text *out, const char *path)
 {
     enum { SHOWN = 300 };
     struct text text = {0};
@@ -167,7 +167,7 @@ static enum status report_failure(const struct record_command *run, enum status 
                                   const char *log, const char *how, struct diag *diag)
 {
     struct text last = {0};
-    put_last_line(&last, log);
+    put_last_line_of_file(&last, log);
     const bool full = disk_is_full(run->folder, &last);
     if (full)
         status = STATUS_SYSTEM;
@@ -185,7 +185,7 @@ static bool is_readable_recording(const char *path)
     struct step_recording recording = {0};
     struct diag diag = {0};
     const bool read =
-        step_recording_is_at(path) && text_read(&text, path, &diag) == STATUS_OK &&
+        step_recording_is_file_at(path) && text_read(&text, path, &diag) == STATUS_OK &&
         step_recording_parse(&recording, path, text.data, text.size, &diag) == STATUS_OK;
     step_recording_release(&recording);
     text_release(&text);
@@ -246,7 +246,7 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 }
 
 /* Removes a file or a whole folder that a command left in place of a recording. */
-static void remove_all(const char *path)
+static void remove_file_or_folder(const char *path)
 {
     enum { FOLDERS_OPEN = 8 };
     nftw(path, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
@@ -254,7 +254,7 @@ static void remove_all(const char *path)
 
 /* Opens the file into which the command prints, and waits until no other process has it locked. Returns -1 after an
  * error. */
-static int open_log(const char *path, struct diag *diag)
+static int open_and_lock_log(const char *path, struct diag *diag)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     const int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -272,17 +272,17 @@ static int open_log(const char *path, struct diag *diag)
 
 /* Makes the recording of a rank at `path` if it does not exist. stem: the path with which the names of the log and
  * of the unfinished recording begin. */
-static enum status record_rank(const struct record_command *run, int64_t rank, const char *stem,
-                               const char *path, struct diag *diag)
+static enum status make_recording_of_rank(const struct record_command *run, int64_t rank,
+                                          const char *stem, const char *path, struct diag *diag)
 {
     struct text log_path = {0}, made = {0};
     enum status status = STATUS_OK;
     text_printf(&log_path, "%s.log", stem);
     text_printf(&made, "%s.%ld.json.gz", stem, (long)getpid());
-    const int log = open_log(log_path.data, diag);
+    const int log = open_and_lock_log(log_path.data, diag);
     if (log < 0)
         status = STATUS_SYSTEM;
-    else if (!step_recording_is_at(path)) {
+    else if (!step_recording_is_file_at(path)) {
         if (ftruncate(log, 0) != 0)
             status = diag_error(diag, (struct loc){.name = log_path.data}, STATUS_SYSTEM,
                                 "cannot write: %s", strerror(errno));
@@ -292,7 +292,7 @@ static enum status record_rank(const struct record_command *run, int64_t rank, c
             status = diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot write: %s",
                                 strerror(errno));
         if (status != STATUS_OK)
-            remove_all(made.data);
+            remove_file_or_folder(made.data);
     }
     if (log >= 0)
         close(log); /* gives the lock back */
@@ -311,8 +311,8 @@ static enum status make_folder(const char *path, struct diag *diag)
 
 /* Makes the recordings of all stages in a folder. A recording is written next to the folder until it is complete, so
  * that the folder has only complete ones. */
-static enum status record_stages(const struct record_command *run, const char *folder,
-                                 struct diag *diag)
+static enum status make_recordings_of_stages(const struct record_command *run, const char *folder,
+                                             struct diag *diag)
 {
     if (run->world_size % run->stage_count != 0)
         return diag_error(diag, (struct loc){.name = "--record-stages"}, STATUS_BAD_INPUT,
@@ -325,7 +325,7 @@ static enum status record_stages(const struct record_command *run, const char *f
         struct text stem = {0}, path = {0};
         text_printf(&stem, "%s-r%" PRId64, folder, rank);
         text_printf(&path, "%s/r%" PRId64 ".json.gz", folder, rank);
-        status = record_rank(run, rank, stem.data, path.data, diag);
+        status = make_recording_of_rank(run, rank, stem.data, path.data, diag);
         text_release(&stem);
         text_release(&path);
     }
@@ -340,11 +340,11 @@ enum status record_command_run(const struct record_command *run, struct text *pa
         return status;
     put_recording_stem(path, run);
     if (run->stage_count > 0)
-        return record_stages(run, path->data, diag);
+        return make_recordings_of_stages(run, path->data, diag);
     struct text stem = {0};
     text_puts(&stem, path->data);
     text_puts(path, ".json.gz");
-    status = record_rank(run, 0, stem.data, path->data, diag);
+    status = make_recording_of_rank(run, 0, stem.data, path->data, diag);
     text_release(&stem);
     return status;
 }

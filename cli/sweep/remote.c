@@ -100,10 +100,10 @@ struct remote_worker {
     struct pool pool;
     uint64_t *point_queue; /* points that no worker has: rank 0 sent them, or their process died */
     size_t queued_points;
-    size_t open_requests; /* requests for a point that rank 0 has not answered yet */
-    size_t most_queued;   /* the most points that are queued or requested */
+    size_t unanswered_point_requests; /* requests for a point that rank 0 has not answered yet */
+    size_t queued_points_max;         /* the most points that are queued or requested */
     /* [points] whether the process of the point has died once; if it dies again, the point fails */
-    bool *has_died_once;
+    bool *died_once_by_point;
     bool is_stopped;
 };
 
@@ -125,7 +125,7 @@ static void receive_messages(struct remote_worker *s)
             s->is_stopped = true;
         } else {
             s->point_queue[s->queued_points++] = point;
-            s->open_requests--;
+            s->unanswered_point_requests--;
         }
     }
 }
@@ -146,8 +146,8 @@ static void handle_pool_event(struct remote_worker *s, const struct pool_event *
     if (event->kind == POOL_ANSWER) {
         send_row(s, event->job, (uint64_t)(event->answer->data[0] - '0'), event->answer->data + 1,
                  event->answer->size - 1);
-    } else if (event->kind == POOL_DEATH && !s->has_died_once[event->job]) {
-        s->has_died_once[event->job] = true;
+    } else if (event->kind == POOL_DEATH && !s->died_once_by_point[event->job]) {
+        s->died_once_by_point[event->job] = true;
         s->point_queue[s->queued_points++] = event->job;
     } else if (event->kind == POOL_DEATH) {
         struct text row = {0};
@@ -163,11 +163,11 @@ enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
     struct sweep_predictor predictor = {.grid = grid};
     struct remote_worker s = {.grid = grid,
                               .calls = launcher->calls,
-                              .has_died_once =
-                                  heap_zalloc(grid->point_count, sizeof *s.has_died_once)};
+                              .died_once_by_point =
+                                  heap_zalloc(grid->point_count, sizeof *s.died_once_by_point)};
     size_t workers = jobs > 0 ? jobs : pool_cores();
-    s.most_queued = 2 * workers;
-    s.point_queue = heap_alloc(s.most_queued + workers + 1, sizeof *s.point_queue);
+    s.queued_points_max = 2 * workers;
+    s.point_queue = heap_alloc(s.queued_points_max + workers + 1, sizeof *s.point_queue);
     enum status status = engine_load(diag);
     if (status == STATUS_OK)
         status = pool_start(&s.pool, workers, predict_point, &predictor, diag);
@@ -175,9 +175,10 @@ enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
         status = launcher_start(launcher, diag);
     while (status == STATUS_OK && (!s.is_stopped || s.pool.busy_workers > 0)) {
         struct pool_event event;
-        while (!s.is_stopped && s.queued_points + s.open_requests < s.most_queued) {
+        while (!s.is_stopped &&
+               s.queued_points + s.unanswered_point_requests < s.queued_points_max) {
             s.calls->send(0, TAG_WANT, NULL, 0);
-            s.open_requests++;
+            s.unanswered_point_requests++;
         }
         receive_messages(&s);
         while (status == STATUS_OK && s.queued_points > 0 &&
@@ -194,7 +195,7 @@ enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
         launcher->calls->finish();
     pool_release(&s.pool);
     free(s.point_queue);
-    free(s.has_died_once);
+    free(s.died_once_by_point);
     sweep_predictor_release(&predictor);
     return status;
 }

@@ -15,7 +15,7 @@
 /* clang-format off */
 static const struct column point[] = {
     {"row", NULL, NULL, COLUMN_COUNT, 0, "Its row in the file, from 0."},
-    {"varied", NULL, NULL, COLUMN_OBJECT, 0, "The values of the options that were varied, by their names."},
+    {"varied", NULL, NULL, COLUMN_JSON_OBJECT, 0, "The values of the options that were varied, by their names."},
     {"step_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
     {"tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "common.json"},
 };
@@ -49,9 +49,9 @@ static void update_best_of_workload(struct sweep_summary *s, const struct table 
     double rate, most;
     if (!table_read_number(table, row, rate_column, &rate))
         return;
-    if (s->best_row == SIZE_MAX ||
-        (table_read_number(table, s->best_row, rate_column, &most) && rate > most))
-        s->best_row = row;
+    if (s->fastest_fitting_row == SIZE_MAX ||
+        (table_read_number(table, s->fastest_fitting_row, rate_column, &most) && rate > most))
+        s->fastest_fitting_row = row;
     for (size_t w = 0; w < s->workload_count; w++) {
         if (!have_same_workload(table, s->axis_count, s->best_row_of_workload[w], row))
             continue;
@@ -90,10 +90,10 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
                                struct diag *diag)
 {
     size_t status_column, rate_column;
-    *s = (struct sweep_summary){.best_row = SIZE_MAX};
-    enum status status = table_need_column(table, "status", &status_column, diag);
+    *s = (struct sweep_summary){.fastest_fitting_row = SIZE_MAX};
+    enum status status = table_find_required_column(table, "status", &status_column, diag);
     if (status == STATUS_OK)
-        status = table_need_column(table, "tokens_per_s_gpu", &rate_column, diag);
+        status = table_find_required_column(table, "tokens_per_s_gpu", &rate_column, diag);
     if (status != STATUS_OK)
         return status;
     s->axis_count = status_column;
@@ -139,7 +139,7 @@ static void print_kernels(struct text *out, const struct table *table,
         if (profiles)
             text_printf(&who, "/%s", row[profile_column]);
         kernels_add(&kernels, impl, who.data);
-        best = i == s->best_row ? impl : best;
+        best = i == s->fastest_fitting_row ? impl : best;
         text_release(&who);
     }
     struct text line = {0};
@@ -150,7 +150,7 @@ static void print_kernels(struct text *out, const struct table *table,
     kernels_release(&kernels);
 }
 
-const char *sweep_summary_words(int status, size_t count)
+const char *sweep_summary_words_of_status(int status, size_t count)
 {
     static const char *const one[SWEEP_STATUS_COUNT] = {"fits", "may fit", "does not fit",
                                                         "is refused", "failed"};
@@ -192,13 +192,13 @@ static void print_summary(struct text *out, const struct table *table,
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
         if (s->count_of_status[i] > 0 || i == SWEEP_FITS)
             text_printf(out, "%s%zu %s", i == SWEEP_FITS ? "" : ", ", s->count_of_status[i],
-                        sweep_summary_words(i, s->count_of_status[i]));
+                        sweep_summary_words_of_status(i, s->count_of_status[i]));
     if (complete)
         text_puts(out, " (nothing was left to do)");
     else if (resumed > 0)
         text_printf(out, " (%zu from an earlier run)", resumed);
     text_putc(out, '\n');
-    if (s->best_row != SIZE_MAX)
+    if (s->fastest_fitting_row != SIZE_MAX)
         print_kernels(out, table, s);
 }
 
@@ -240,8 +240,8 @@ static void print_summary_json(struct text *out, const struct table *table,
     json_end_object(&json);
     struct rows rows = {.json = &json};
     if (s->workload_count == 1) {
-        rows_begin_single(&rows, "best", &sweep_point_table);
-        put_point(&rows, table, s, s->best_row);
+        rows_begin_single_row(&rows, "best", &sweep_point_table);
+        put_point(&rows, table, s, s->fastest_fitting_row);
         rows_end(&rows);
     } else if (s->workload_count > 1) {
         rows_begin(&rows, "best_of_each", NULL, &sweep_point_table);

@@ -19,7 +19,8 @@ extern const struct row_table sweep_point_table;
 struct sweep_summary {
     size_t count_of_status[SWEEP_STATUS_COUNT];
     size_t axis_count; /* number of axes, which are the first columns */
-    size_t best_row;   /* the row with most tokens/s/GPU of those that fit; SIZE_MAX: none fits */
+    /* the row with most tokens/s/GPU of those that fit; SIZE_MAX: none fits */
+    size_t fastest_fitting_row;
     /* [workloads] on the heap: the best row of each workload, in the order of their first points that fit */
     size_t *best_row_of_workload;
     /* The number of workloads among the points that fit. A workload is a combination of values of the axes that change
@@ -29,7 +30,7 @@ struct sweep_summary {
 
 /* Returns the words that follow the number of points with a status: "fits" after 1, "do not fit" after another
  * number. */
-const char *sweep_summary_words(int status, size_t count);
+const char *sweep_summary_words_of_status(int status, size_t count);
 
 /* Fills *summary, which must be released even after an error. */
 enum status sweep_summary_make(struct sweep_summary *summary, const struct table *table,

@@ -23,7 +23,7 @@ static void predict_point(void *context, uint64_t job, struct text *answer)
 struct point_queue {
     size_t *point;
     size_t point_count, next;
-    bool *has_died_once; /* [points of the grid] the process of the point has died once */
+    bool *died_once_by_point; /* [points of the grid] the process of the point has died once */
 };
 
 static void queue_make(struct point_queue *queue, const struct sweep_journal *journal,
@@ -31,7 +31,7 @@ static void queue_make(struct point_queue *queue, const struct sweep_journal *jo
 {
     size_t points = journal->grid->point_count;
     queue->point = heap_alloc(2 * points + 1, sizeof *queue->point);
-    queue->has_died_once = heap_zalloc(points, sizeof *queue->has_died_once);
+    queue->died_once_by_point = heap_zalloc(points, sizeof *queue->died_once_by_point);
     queue->point_count = queue->next = 0;
     for (size_t i = 0; i < points; i++)
         if (!journal->is_complete && journal->row[i].text == NULL &&
@@ -69,7 +69,7 @@ static bool may_start_next_point(const struct sweep_run *run)
     const struct point_queue *queue = &run->queue;
     if (queue->next == queue->point_count || run->pool.busy_workers == run->pool.worker_count)
         return false;
-    if (queue->has_died_once[queue->point[queue->next]])
+    if (queue->died_once_by_point[queue->point[queue->next]])
         return run->pool.busy_workers == 0;
     return true;
 }
@@ -77,8 +77,8 @@ static bool may_start_next_point(const struct sweep_run *run)
 static enum status handle_worker_death(struct sweep_run *run, size_t point, const char *why,
                                        struct diag *diag)
 {
-    if (!run->queue.has_died_once[point]) {
-        run->queue.has_died_once[point] = true;
+    if (!run->queue.died_once_by_point[point]) {
+        run->queue.died_once_by_point[point] = true;
         run->queue.point[run->queue.point_count++] = point;
         return STATUS_OK;
     }
@@ -119,7 +119,7 @@ static enum status exchange_with_remote(struct sweep_run *run, struct diag *diag
             sweep_journal_add(run->journal, row.point, &row.row, row.outcome == SWEEP_FAILED, diag);
     }
     while (run->queue.next < run->queue.point_count &&
-           !run->queue.has_died_once[run->queue.point[run->queue.next]] &&
+           !run->queue.died_once_by_point[run->queue.point[run->queue.next]] &&
            sweep_remote_has_waiting_rank(&run->remote))
         sweep_remote_send_point(&run->remote, run->queue.point[run->queue.next++]);
     text_release(&row.row);
@@ -154,7 +154,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     struct sweep_predictor predictor = {.grid = grid};
     struct sweep_run run = {.grid = grid,
                             .journal = journal,
-                            .done_points = journal->known_row_count,
+                            .done_points = journal->points_with_known_row,
                             .remote.launcher = launcher};
     struct interrupt interrupt;
     queue_make(&run.queue, journal, options);
@@ -167,8 +167,8 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
         status = pool_start(&run.pool, jobs, predict_point, &predictor, diag);
     if (status == STATUS_OK)
         status = launcher_start(launcher, diag);
-    progress_begin(&run.progress, journal->known_row_count + run.queue.point_count,
-                   journal->known_row_count);
+    progress_begin(&run.progress, journal->points_with_known_row + run.queue.point_count,
+                   journal->points_with_known_row);
     if (status == STATUS_OK)
         status = run_local_points(&run, diag);
     progress_end();
@@ -181,7 +181,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
             status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
                                 "ended by %s: %zu of %zu rows are kept in %s, and the same command "
                                 "continues",
-                                interrupt_signal_name(), journal->known_row_count,
+                                interrupt_signal_name(), journal->points_with_known_row,
                                 grid->point_count, journal->journal_path.data);
         else
             status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
@@ -190,7 +190,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     }
     sweep_remote_release(&run.remote);
     free(run.queue.point);
-    free(run.queue.has_died_once);
+    free(run.queue.died_once_by_point);
     sweep_predictor_release(&predictor);
     return status;
 }

@@ -10,14 +10,14 @@
 #include <string.h>
 
 /* Two numbers of a run, one of which follows from the other, agree if they differ by at most this share. */
-#define AGREES 0.02
+#define AGREEING_NUMBERS_SHARE 0.02
 
 struct row_checker {
     const char *path;
     struct text columns;
     struct text *out;
     /* the rows that can be read, to compare rows with each other */
-    struct external_runs readable_rows;
+    struct external_runs rows_read_without_fault;
     size_t row_count, faulty_count;
     size_t unchecked_steps; /* training steps for which published_step_s() is NAN */
     bool has_fault;         /* a fault was found in the current row */
@@ -49,7 +49,7 @@ static void report_fault_of_diag(struct row_checker *c, struct loc at, const str
 
 static bool values_agree(double one, double other)
 {
-    return fabs(one / other - 1) <= AGREES;
+    return fabs(one / other - 1) <= AGREEING_NUMBERS_SHARE;
 }
 
 /* ---- training steps ---- */
@@ -101,7 +101,7 @@ static const struct external_run *find_row_of_same_run(const struct row_checker 
                                                        const struct external_run *row,
                                                        enum measurement_metric metric)
 {
-    for (const struct external_run *other = c->readable_rows.rows; other < row; other++)
+    for (const struct external_run *other = c->rows_read_without_fault.rows; other < row; other++)
         if (other->metric == metric && other->is_number && validation_same_run(other, row))
             return other;
     return NULL;
@@ -131,7 +131,7 @@ static void check_mfu(struct row_checker *c, const struct external_run *row,
 
 static void check_not_duplicate(struct row_checker *c, const struct external_run *row)
 {
-    for (const struct external_run *other = c->readable_rows.rows; other < row; other++)
+    for (const struct external_run *other = c->rows_read_without_fault.rows; other < row; other++)
         if (other->metric == row->metric && validation_same_run(other, row) &&
             strcmp(other->cells[EXTERNAL_AGAINST], row->cells[EXTERNAL_AGAINST]) == 0)
             report_fault(c, row->place, "is the same run and metric as line %u", other->place.line);
@@ -141,8 +141,8 @@ static void check_not_duplicate(struct row_checker *c, const struct external_run
 
 /* Checks that the options in a column can be resolved. Checks also, for EXTERNAL_ARGS, that they agree with columns
  * such as `gpus` and `seq_len`, and that the MFU of a figure agrees with its tokens per second. */
-static void check_args(struct row_checker *c, const struct external_run *row,
-                       enum external_column column)
+static void check_args_column(struct row_checker *c, const struct external_run *row,
+                              enum external_column column)
 {
     struct setup setup = {0};
     struct choices choices;
@@ -176,9 +176,9 @@ static void check_args(struct row_checker *c, const struct external_run *row,
 
 static void check_fields(struct row_checker *c, const struct external_run *row)
 {
-    check_args(c, row, EXTERNAL_ARGS);
+    check_args_column(c, row, EXTERNAL_ARGS);
     if (row->metric == METRIC_SPEEDUP)
-        check_args(c, row, EXTERNAL_AGAINST);
+        check_args_column(c, row, EXTERNAL_AGAINST);
     if (row->step_s > 0)
         check_published_step(c, row);
     else
@@ -197,7 +197,8 @@ static enum status read_single_row(struct row_checker *c, const struct record *r
     for (uint32_t line = 2; line < record->place.line; line++)
         text_putc(&text, '\n');
     records_append_fields(&text, record->fields, record->field_count);
-    enum status status = external_parse(&c->readable_rows, c->path, text.data, text.size, diag);
+    enum status status =
+        external_parse(&c->rows_read_without_fault, c->path, text.data, text.size, diag);
     text_release(&text);
     return status;
 }
@@ -209,18 +210,20 @@ static enum status check_row(void *context, const struct record *record, struct 
     if (c->columns.size == 0) {
         records_append_fields(&c->columns, record->fields, record->field_count);
         text_putc(&c->columns, '\n');
-        return external_parse(&c->readable_rows, c->path, c->columns.data, c->columns.size, diag);
+        return external_parse(&c->rows_read_without_fault, c->path, c->columns.data,
+                              c->columns.size, diag);
     }
     c->row_count++;
     c->has_fault = false;
-    size_t before = c->readable_rows.row_count;
+    size_t before = c->rows_read_without_fault.row_count;
     if (read_single_row(c, record, &own) != STATUS_OK) {
         text_append(c->out, own.text, own.size);
         c->has_fault = true;
-        if (c->readable_rows.row_count > before) /* the fault was found after the row was added */
-            c->readable_rows.row_count--;
+        if (c->rows_read_without_fault.row_count >
+            before) /* the fault was found after the row was added */
+            c->rows_read_without_fault.row_count--;
     } else {
-        check_fields(c, &c->readable_rows.rows[c->readable_rows.row_count - 1]);
+        check_fields(c, &c->rows_read_without_fault.rows[c->rows_read_without_fault.row_count - 1]);
     }
     c->faulty_count += c->has_fault;
     diag_release(&own);
@@ -247,7 +250,7 @@ enum status validation_check_rows(struct text *out, const char *path, struct dia
                         c.unchecked_steps);
         status = c.faulty_count > 0 ? STATUS_NO : STATUS_OK;
     }
-    external_release(&c.readable_rows);
+    external_release(&c.rows_read_without_fault);
     text_release(&c.columns);
     text_release(&file);
     return status;

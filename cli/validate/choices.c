@@ -11,7 +11,7 @@ static const char *const choices[] = {"split", "placement", "window", "rotation"
 
 /* Returns 1 if a larger value of the metric is better, -1 if a smaller one is, and 0 for metrics by
  * which choices are not compared. */
-static int better_sign(enum measurement_metric metric)
+static int sign_of_better_value(enum measurement_metric metric)
 {
     switch (metric) {
     case METRIC_TGS:
@@ -29,17 +29,17 @@ struct choice_tally {
      * choice is within 2 % of the best */
     size_t group_count, best_predicted_groups, nearly_best_groups;
     /* the largest share by which a choice that is predicted to be best is slower than the best */
-    double worst_loss;
+    double worst_loss_of_predicted_best;
 };
 
 /* Adds the group of row i to *tally: the predicted rows from i on that have the metric of row i and differ from it only
  * in the choice. Marks them as done. A row that is alone in its group is not counted. */
-static void count_group(const struct validation *v, const char *choice, size_t i, bool *done,
-                        struct choice_tally *tally)
+static void count_group_of_choices(const struct validation *v, const char *choice, size_t i,
+                                   bool *done, struct choice_tally *tally)
 {
     const struct external_run *row = v->rows->rows;
     size_t members = 0, best = i, ours = i;
-    int sign = better_sign(row[i].metric);
+    int sign = sign_of_better_value(row[i].metric);
     for (size_t k = i; k < v->rows->row_count; k++) {
         if (done[k] || v->row[k].result.outcome != OUTCOME_OK || row[k].metric != row[i].metric ||
             !external_are_in_same_group(&row[i], &row[k], choice))
@@ -57,7 +57,8 @@ static void count_group(const struct validation *v, const char *choice, size_t i
     tally->group_count++;
     tally->best_predicted_groups += loss == 0;
     tally->nearly_best_groups += loss <= 0.02;
-    tally->worst_loss = loss > tally->worst_loss ? loss : tally->worst_loss;
+    tally->worst_loss_of_predicted_best =
+        loss > tally->worst_loss_of_predicted_best ? loss : tally->worst_loss_of_predicted_best;
 }
 
 void validation_print_choices(struct text *out, const struct validation *v)
@@ -70,8 +71,9 @@ void validation_print_choices(struct text *out, const struct validation *v)
             struct choice_tally tally = {0};
             for (size_t k = i; k < v->rows->row_count; k++)
                 if (!done[k] && v->row[k].result.outcome == OUTCOME_OK &&
-                    better_sign(v->rows->rows[k].metric) != 0 && validation_same_table(v, i, k))
-                    count_group(v, choices[c], k, done, &tally);
+                    sign_of_better_value(v->rows->rows[k].metric) != 0 &&
+                    validation_same_table(v, i, k))
+                    count_group_of_choices(v, choices[c], k, done, &tally);
             if (tally.group_count == 0)
                 continue;
             if (!headed)
@@ -82,8 +84,9 @@ void validation_print_choices(struct text *out, const struct validation *v)
                         row->cells[EXTERNAL_SOURCE], row->cells[EXTERNAL_PLACE],
                         row->cells[EXTERNAL_METRIC], choices[c], tally.best_predicted_groups,
                         tally.group_count, tally.nearly_best_groups);
-            if (tally.worst_loss > 0)
-                text_printf(out, "; the worst loses %.1f %%", 100 * tally.worst_loss);
+            if (tally.worst_loss_of_predicted_best > 0)
+                text_printf(out, "; the worst loses %.1f %%",
+                            100 * tally.worst_loss_of_predicted_best);
             text_putc(out, '\n');
         }
         free(done);

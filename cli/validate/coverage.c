@@ -12,7 +12,7 @@
 struct judged_run {
     const struct residual *run;
     struct interval interval;
-    bool is_inside;
+    bool is_error_inside_interval;
 };
 
 /* Fills judged[] with the runs that have an error, each with the interval of its time and whether its error lies
@@ -24,15 +24,15 @@ static size_t judge_runs(struct judged_run *judged, const struct residuals *runs
     size_t count = 0;
     for (size_t i = 0; i < runs->row_count; i++) {
         const struct residual *run = &runs->rows[i];
-        const double value = first && !isnan(run->first_sight_log_ratio)
-                                 ? run->first_sight_log_ratio
+        const double value = first && !isnan(run->log_ratio_at_first_prediction)
+                                 ? run->log_ratio_at_first_prediction
                                  : run->log_ratio[RESIDUAL_TIME];
         if (isnan(value))
             continue;
         struct judged_run *j = &judged[count++];
         j->run = run;
         j->interval = interval_of_run(evidence, RESIDUAL_TIME, run, first ? run->laboratory : NULL);
-        j->is_inside = value >= j->interval.low && value <= j->interval.high;
+        j->is_error_inside_interval = value >= j->interval.low && value <= j->interval.high;
     }
     return count;
 }
@@ -42,23 +42,23 @@ typedef bool in_class_fn(const struct judged_run *judged, int class);
 /* Counts the runs of a class, and how many of them lie inside their intervals. Also returns the mean share over
  * laboratories, and the median half width of the intervals. */
 static struct coverage coverage_of(const struct judged_run *judged, size_t count,
-                                   in_class_fn *is_in, int class)
+                                   in_class_fn *is_run_in_class, int class)
 {
     struct coverage c = {0};
     double *half = heap_zalloc(count + 1, sizeof *half);
     bool *done = heap_zalloc(count + 1, sizeof *done);
     for (size_t i = 0; i < count; i++) {
         size_t runs = 0, inside = 0;
-        if (done[i] || !is_in(&judged[i], class))
+        if (done[i] || !is_run_in_class(&judged[i], class))
             continue;
         for (size_t k = i; k < count; k++) {
             const struct interval *interval = &judged[k].interval;
             if (strcmp(judged[k].run->laboratory, judged[i].run->laboratory) != 0 ||
-                !is_in(&judged[k], class))
+                !is_run_in_class(&judged[k], class))
                 continue;
             done[k] = true;
             half[c.run_count + runs++] = (exp(interval->high) - exp(interval->low)) / 2;
-            inside += judged[k].is_inside;
+            inside += judged[k].is_error_inside_interval;
         }
         c.run_count += runs;
         c.inside_count += inside;
@@ -67,7 +67,7 @@ static struct coverage coverage_of(const struct judged_run *judged, size_t count
     }
     gsl_sort(half, 1, c.run_count);
     if (c.run_count > 0)
-        c.half_width = gsl_stats_median_from_sorted_data(half, 1, c.run_count);
+        c.median_half_width_share = gsl_stats_median_from_sorted_data(half, 1, c.run_count);
     if (c.laboratory_count > 0)
         c.mean_laboratory_share /= (double)c.laboratory_count;
     free(half);
@@ -75,7 +75,7 @@ static struct coverage coverage_of(const struct judged_run *judged, size_t count
     return c;
 }
 
-static bool is_any(const struct judged_run *judged, int class)
+static bool is_in_class_of_all_runs(const struct judged_run *judged, int class)
 {
     (void)judged;
     (void)class;
@@ -84,7 +84,7 @@ static bool is_any(const struct judged_run *judged, int class)
 
 /* Returns how many unmeasured features widen the interval by at least INTERVAL_NOTABLE_DEVIATION: 0, 1, or 2 for two or
  * more. */
-static int unmeasured_class(const struct judged_run *judged)
+static int class_of_unmeasured_count(const struct judged_run *judged)
 {
     int count = 0;
     for (uint32_t i = 0; i < judged->interval.unmeasured_count; i++)
@@ -95,10 +95,10 @@ static int unmeasured_class(const struct judged_run *judged)
 
 static bool has_unmeasured_count(const struct judged_run *judged, int class)
 {
-    return unmeasured_class(judged) == class;
+    return class_of_unmeasured_count(judged) == class;
 }
 
-static bool has_feature(const struct judged_run *judged, int class)
+static bool has_unmeasured_feature(const struct judged_run *judged, int class)
 {
     for (uint32_t i = 0; i < judged->interval.unmeasured_count; i++)
         if (judged->interval.unmeasured[i].feature == class &&
@@ -117,29 +117,29 @@ static bool has_mechanism(const struct judged_run *judged, int class)
     return false;
 }
 
-/* The classes of runs, in the order of the printed table. class: the argument of is_in(), which is a number of
+/* The classes of runs, in the order of the printed table. class: the argument of is_run_in_class(), which is a number of
  * features, a feature or a mechanism. */
 static const struct {
     const char *name;
-    in_class_fn *is_in;
+    in_class_fn *is_run_in_class;
     int class;
 } classes[] = {
-    {"all", is_any, 0},
+    {"all", is_in_class_of_all_runs, 0},
     {"everything measured", has_unmeasured_count, 0},
     {"one feature unmeasured", has_unmeasured_count, 1},
     {"two or more unmeasured", has_unmeasured_count, 2},
-    {"profile unmeasured", has_feature, FEATURE_PROFILE},
-    {"profile neutral", has_feature, FEATURE_NEUTRAL},
+    {"profile unmeasured", has_unmeasured_feature, FEATURE_PROFILE},
+    {"profile neutral", has_unmeasured_feature, FEATURE_NEUTRAL},
     {"tensor parallelism", has_mechanism, MECHANISM_TENSOR},
     {"pipelines", has_mechanism, MECHANISM_PIPELINE},
     {"context parallelism", has_mechanism, MECHANISM_CONTEXT},
     {"optimizer on the host", has_mechanism, MECHANISM_HOST_OPTIMIZER},
     {"plain data parallelism", has_mechanism, MECHANISM_DATA_PARALLEL_ONLY},
-    {"measured elsewhere", has_feature, FEATURE_ELSEWHERE},
-    {"not together", has_feature, FEATURE_TOGETHER},
-    {"device or kernel", has_feature, FEATURE_KERNEL},
-    {"another size", has_feature, FEATURE_FAR},
-    {"short layers", has_feature, FEATURE_SMALL},
+    {"measured elsewhere", has_unmeasured_feature, FEATURE_ELSEWHERE},
+    {"not together", has_unmeasured_feature, FEATURE_TOGETHER},
+    {"device or kernel", has_unmeasured_feature, FEATURE_KERNEL},
+    {"another size", has_unmeasured_feature, FEATURE_FAR},
+    {"short layers", has_unmeasured_feature, FEATURE_SMALL},
 };
 
 static size_t add_coverage(struct coverage *out, const char *name, struct coverage c)
@@ -165,8 +165,8 @@ static size_t add_laboratories(struct coverage *out, const struct judged_run *ju
             own[n++] = judged[k];
             done[k] = k != i;
         }
-        added +=
-            add_coverage(&out[added], judged[i].run->laboratory, coverage_of(own, n, is_any, 0));
+        added += add_coverage(&out[added], judged[i].run->laboratory,
+                              coverage_of(own, n, is_in_class_of_all_runs, 0));
     }
     free(own);
     free(done);
@@ -180,14 +180,15 @@ size_t coverage_make(struct coverage *out, const struct residuals *runs,
     const size_t count = judge_runs(judged, runs, evidence, first);
     size_t made = 0;
     for (size_t i = 0; i < ARRAY_LEN(classes); i++)
-        made += add_coverage(&out[made], classes[i].name,
-                             coverage_of(judged, count, classes[i].is_in, classes[i].class));
+        made +=
+            add_coverage(&out[made], classes[i].name,
+                         coverage_of(judged, count, classes[i].is_run_in_class, classes[i].class));
     made += add_laboratories(&out[made], judged, count);
     free(judged);
     return made;
 }
 
-size_t coverage_max_classes(const struct residuals *runs)
+size_t coverage_class_count_max(const struct residuals *runs)
 {
     return ARRAY_LEN(classes) + runs->row_count;
 }
@@ -197,7 +198,7 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
     static const char *const titles[] = {
         "of today's errors, by all rows",
         "at first sight (today's errors where there are none), by rows of other laboratories"};
-    struct coverage *rows = heap_zalloc(coverage_max_classes(runs), sizeof *rows);
+    struct coverage *rows = heap_zalloc(coverage_class_count_max(runs), sizeof *rows);
     for (int first = 0; first < 2; first++) {
         const size_t count = coverage_make(rows, runs, evidence, first == 1);
         if (count == 0)
@@ -208,7 +209,7 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
             text_printf(out, "  %-28s %4zu %4zu %6.0f %% %6.0f %% %6.0f %%\n", rows[i].name,
                         rows[i].run_count, rows[i].laboratory_count,
                         100 * (double)rows[i].inside_count / (double)rows[i].run_count,
-                        100 * rows[i].mean_laboratory_share, 100 * rows[i].half_width);
+                        100 * rows[i].mean_laboratory_share, 100 * rows[i].median_half_width_share);
     }
     free(rows);
 }
@@ -222,7 +223,7 @@ static const double bins[] = {0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.01};
 /* Sums over cases. A case is a run whose outcome is known, with the probability with which it was predicted to fit. */
 struct verdict_reliability {
     size_t cases_of_bin[ARRAY_LEN(bins)], ran_cases_of_bin[ARRAY_LEN(bins)], all_cases;
-    double expected_ran_of_bin[ARRAY_LEN(bins)]; /* the sum of the probabilities */
+    double expected_ran_by_bin[ARRAY_LEN(bins)]; /* the sum of the probabilities */
     /* squared differences between outcome (1: it ran) and prediction, which is the probability or, for the verdict, 1
      * if the probability is at least 0.5 and otherwise 0 */
     double brier_score, brier_score_of_verdict;
@@ -236,7 +237,7 @@ static void add_verdict_case(struct verdict_reliability *c, const struct verdict
         bin++;
     c->cases_of_bin[bin]++;
     c->ran_cases_of_bin[bin] += ran;
-    c->expected_ran_of_bin[bin] += p;
+    c->expected_ran_by_bin[bin] += p;
     c->brier_score += miss * miss;
     c->brier_score_of_verdict += (p >= 0.5) != ran;
     c->all_cases++;
@@ -247,7 +248,8 @@ static void add_verdict_case(struct verdict_reliability *c, const struct verdict
  * row with a longest length gives up to two: the longest length that is predicted to fit, and the next one. Each of
  * them counts as a run that fitted if it is not longer than the measured length. The next one is left out if it is
  * longer than a measured length that is only a lower bound. */
-static void add_figure(struct verdict_reliability *c, const struct validation *v, size_t i)
+static void add_verdict_cases_of_figure(struct verdict_reliability *c, const struct validation *v,
+                                        size_t i)
 {
     const struct external_run *row = &v->rows->rows[i];
     if (v->row[i].run_index == SIZE_MAX || !v->answer[v->row[i].run_index].has_succeeded)
@@ -274,7 +276,7 @@ void coverage_print_fits(struct text *out, const struct validation *figures,
 {
     struct verdict_reliability c = {0};
     for (size_t i = 0; i < figures->rows->row_count; i++)
-        add_figure(&c, figures, i);
+        add_verdict_cases_of_figure(&c, figures, i);
     for (size_t i = 0; i < steps->runs->row_count; i++)
         if (steps->answer[steps->answer_of_row[i]].has_succeeded)
             add_verdict_case(&c, &steps->answer[steps->answer_of_row[i]].verdict, true);
@@ -286,7 +288,7 @@ void coverage_print_fits(struct text *out, const struct validation *figures,
         if (c.cases_of_bin[bin] > 0)
             text_printf(out, "  %4.2f to %4.2f  %7zu  %5.0f %%  %5.0f %%\n",
                         bin > 0 ? bins[bin - 1] : 0, fmin(bins[bin], 1), c.cases_of_bin[bin],
-                        100 * c.expected_ran_of_bin[bin] / (double)c.cases_of_bin[bin],
+                        100 * c.expected_ran_by_bin[bin] / (double)c.cases_of_bin[bin],
                         100 * (double)c.ran_cases_of_bin[bin] / (double)c.cases_of_bin[bin]);
     text_printf(out, "  Brier score %.3f (of a bare \"fits\" %.3f), %zu cases\n",
                 c.brier_score / (double)c.all_cases, c.brier_score_of_verdict / (double)c.all_cases,

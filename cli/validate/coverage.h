@@ -15,16 +15,16 @@ struct coverage {
     size_t run_count, inside_count, laboratory_count;
     /* the share of runs inside their intervals in each laboratory, as a mean over laboratories */
     double mean_laboratory_share;
-    double half_width; /* median of (high - low) / 2 over the predicted value */
+    double median_half_width_share; /* median of (high - low) / 2 over the predicted value */
 };
 
-/* Fills out[0..coverage_max_classes()) with the classes that have runs, the class "all" first, and returns their
+/* Fills out[0..coverage_class_count_max()) with the classes that have runs, the class "all" first, and returns their
  * number. Without `first`, a run counts with its present error, and intervals are made from all rows. With `first`,
  * it counts with its error at first sight (with its present one, if that is not known), and its interval is made
  * from the rows of other laboratories. */
 size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first);
-size_t coverage_max_classes(const struct residuals *runs);
+size_t coverage_class_count_max(const struct residuals *runs);
 
 /* Appends tables of coverage by the number of unmeasured features, by feature and by laboratory. */
 void coverage_print(struct text *out, const struct residuals *runs,

@@ -70,24 +70,24 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
 
 typedef void key_fn(struct text *key, const struct external_validation *v, size_t i);
 
-static void key_source(struct text *key, const struct external_validation *v, size_t i)
+static void put_key_source(struct text *key, const struct external_validation *v, size_t i)
 {
     text_puts(key, column_text(&v->runs->rows[i], EXTERNAL_SOURCE));
 }
 
-static void key_device_family(struct text *key, const struct external_validation *v, size_t i)
+static void put_key_device_family(struct text *key, const struct external_validation *v, size_t i)
 {
     const char *gpu = column_text(&v->runs->rows[i], EXTERNAL_GPU);
     text_append(key, gpu, strcspn(gpu, "-_"));
 }
 
-static void key_device(struct text *key, const struct external_validation *v, size_t i)
+static void put_key_device(struct text *key, const struct external_validation *v, size_t i)
 {
     text_puts(key, column_text(&v->runs->rows[i], EXTERNAL_GPU));
 }
 
 /* The key is the name of the framework up to its version: "torchtitan" of "torchtitan 2024-12, FSDP eager". */
-static void key_framework(struct text *key, const struct external_validation *v, size_t i)
+static void put_key_framework(struct text *key, const struct external_validation *v, size_t i)
 {
     const char *name = column_text(&v->runs->rows[i], EXTERNAL_FRAMEWORK);
     size_t size = strcspn(name, ",");
@@ -100,17 +100,18 @@ static void key_framework(struct text *key, const struct external_validation *v,
     text_append(key, name, size);
 }
 
-static void key_scale(struct text *key, const struct external_validation *v, size_t i)
+static void put_key_one_or_more_nodes(struct text *key, const struct external_validation *v,
+                                      size_t i)
 {
     text_puts(key, answer_of(v, i)->node_count == 1 ? "GPUs of one node" : "more nodes");
 }
 
-static void key_memory_kind(struct text *key, const struct external_validation *v, size_t i)
+static void put_key_memory_kind(struct text *key, const struct external_validation *v, size_t i)
 {
     text_puts(key, external_memory_kind_name(external_memory_kind(v->runs->rows[i].second_metric)));
 }
 
-static void key_all(struct text *key, const struct external_validation *v, size_t i)
+static void put_key_same_for_all(struct text *key, const struct external_validation *v, size_t i)
 {
     (void)v;
     (void)i;
@@ -127,18 +128,19 @@ static const struct mean_table {
     key_fn *key;
     error_fn *error;
 } tables[] = {
-    {"source", "by source", key_source, external_counted_error},
-    {"device", "by device", key_device_family, external_counted_error},
-    {"named_device", "by device as the source names it", key_device, external_counted_error},
-    {"framework", "by framework", key_framework, external_counted_error},
-    {"scale", "by scale", key_scale, external_counted_error},
-    {"all", "all", key_all, external_counted_error},
-    {"memory", "memory, predicted / measured - 1", key_source, external_counted_memory_error},
-    {"memory_kind", "memory by what the source calls it", key_memory_kind,
+    {"source", "by source", put_key_source, external_counted_time_error},
+    {"device", "by device", put_key_device_family, external_counted_time_error},
+    {"named_device", "by device as the source names it", put_key_device,
+     external_counted_time_error},
+    {"framework", "by framework", put_key_framework, external_counted_time_error},
+    {"scale", "by scale", put_key_one_or_more_nodes, external_counted_time_error},
+    {"all", "all", put_key_same_for_all, external_counted_time_error},
+    {"memory", "memory, predicted / measured - 1", put_key_source, external_counted_memory_error},
+    {"memory_kind", "memory by what the source calls it", put_key_memory_kind,
      external_counted_memory_error},
-    {"large_memory", "reserved memory of at least 0.4 of the device's", key_source,
+    {"large_memory", "reserved memory of at least 0.4 of the device's", put_key_source,
      external_large_reserved_error},
-    {"large_memory", NULL, key_all, external_large_reserved_error},
+    {"large_memory", NULL, put_key_same_for_all, external_large_reserved_error},
 };
 
 /* Fills a row for each group of rows of a set that have the same key, in the order of their first rows. */
@@ -215,7 +217,8 @@ static size_t count_outcome(const struct external_validation *v, const char *set
     return count;
 }
 
-static void put_set(struct text *out, const struct external_validation *v, const char *set)
+static void put_results_of_row_set(struct text *out, const struct external_validation *v,
+                                   const char *set)
 {
     const char *of = set[0] == '\0' ? "" : " of set ";
     const size_t right = count_outcome(v, set, OUTCOME_OK),
@@ -243,5 +246,5 @@ void external_validation_print(struct text *out, const struct external_validatio
     put_rows(out, v, all);
     for (size_t i = 0; i < v->runs->row_count; i++)
         if (external_is_first_of_set(v->runs, i))
-            put_set(out, v, column_text(&v->runs->rows[i], EXTERNAL_SET));
+            put_results_of_row_set(out, v, column_text(&v->runs->rows[i], EXTERNAL_SET));
 }

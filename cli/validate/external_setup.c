@@ -14,7 +14,7 @@ static const char shipped[] = "traces/";
 
 /* Returns the path of the file `name`: for a shipped file, that in the folder of the data; for the relative path of
  * another .json file, that below the folder of the CSV. Returns any other name unchanged, such as that of a preset. */
-static const char *path_beside(struct arena *arena, const char *csv, const char *name)
+static const char *path_of_file_named_in_csv(struct arena *arena, const char *csv, const char *name)
 {
     const char *slash = strrchr(csv, '/');
     size_t size = strlen(name);
@@ -30,14 +30,16 @@ static const char *path_beside(struct arena *arena, const char *csv, const char 
     return arena_printf(arena, "%.*s/%s", (int)(slash - csv), csv, name);
 }
 
-/* Replaces the names of files in options by their paths, as path_beside() finds them. */
-static void resolve_file_options(struct options *options, struct arena *arena, const char *csv)
+/* Replaces the names of files in options by their paths, as path_of_file_named_in_csv() finds them. */
+static void resolve_paths_in_file_options(struct options *options, struct arena *arena,
+                                          const char *csv)
 {
     static const char *const files[] = {"model", "cluster", "costs"};
     for (size_t f = 0; f < ARRAY_LEN(files); f++)
         if (options_given(options, files[f]))
-            options_replace_text(options, files[f],
-                                 path_beside(arena, csv, options_text(options, files[f])));
+            options_replace_text(
+                options, files[f],
+                path_of_file_named_in_csv(arena, csv, options_text(options, files[f])));
 }
 
 /* Chooses the strategy's own profile if the args name none, since measurements were made with a framework. */
@@ -78,8 +80,8 @@ static enum status put_lengths(struct text *out, const char *text, struct diag *
 
 /* Sets setup->sampled_packing from the options about documents. What it points to lives in the setup's arena, since
  * the setup outlives the options. */
-static enum status read_documents(struct setup *setup, const struct options *options,
-                                  struct diag *diag)
+static enum status read_sampled_documents(struct setup *setup, const struct options *options,
+                                          struct diag *diag)
 {
     if (!options_given(options, "documents"))
         return documents_check_options(options, diag);
@@ -112,7 +114,7 @@ enum status external_setup_read_args(struct setup *setup, enum mfu_convention *m
                             "column args must hold options and their values: '%s' is neither",
                             options.argument[0]);
     if (status == STATUS_OK) {
-        resolve_file_options(&options, &setup->arena, csv);
+        resolve_paths_in_file_options(&options, &setup->arena, csv);
         use_strategy_profile(&options);
         status = setup_load(setup, &options, false, diag);
     }
@@ -120,7 +122,7 @@ enum status external_setup_read_args(struct setup *setup, enum mfu_convention *m
         status = diag_error(diag, (struct loc){.name = "--mfu"}, STATUS_BAD_INPUT,
                             "there is no convention '%s'", options_text(&options, "mfu"));
     if (status == STATUS_OK)
-        status = read_documents(setup, &options, diag);
+        status = read_sampled_documents(setup, &options, diag);
     options_release(&options);
     return status;
 }

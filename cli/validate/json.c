@@ -37,18 +37,18 @@ static const char memory_error_is[] =
 static const struct column figures[] = {
     EXTERNAL_COLUMNS(COLUMN)
     {"predicted", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, "The predicted value."},
-    {"relative_error", NULL, NULL, COLUMN_ERROR, 0, error_is},
+    {"relative_error", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, error_is},
     STATUS,
 };
 
 static const struct column steps[] = {
     EXTERNAL_COLUMNS(COLUMN)
     {"predicted_step_s", NULL, NULL, NUMBER, 0, NULL},
-    {"relative_error", NULL, NULL, COLUMN_ERROR, 0, error_is},
+    {"relative_error", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, error_is},
     {"predicted_peak_bytes", NULL, NULL, NUMBER, 0, NULL},
     {"predicted_reserved_bytes", NULL, NULL, NUMBER, 0, NULL},
     {"memory_kind", NULL, NULL, COLUMN_NAME, 0, memory_kind_is},
-    {"memory_error", NULL, NULL, COLUMN_ERROR, 0, memory_error_is},
+    {"memory_error", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, memory_error_is},
     STATUS,
 };
 #undef COLUMN
@@ -59,11 +59,11 @@ static const struct column csv[] = {
     EXTERNAL_COLUMNS(COLUMN)
     {"predicted", NULL, NULL, COLUMN_NUMBER_OR_NAME | COLUMN_OPTIONAL, 0, "Of a figure: the predicted value."},
     {"predicted_step_s", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
-    {"relative_error", NULL, NULL, COLUMN_ERROR | COLUMN_OPTIONAL, 0, error_is},
+    {"relative_error", NULL, NULL, COLUMN_SIGNED_PERCENT | COLUMN_OPTIONAL, 0, error_is},
     {"predicted_peak_bytes", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
     {"predicted_reserved_bytes", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
     {"memory_kind", NULL, NULL, IN_CSV_TEXT, 0, memory_kind_is},
-    {"memory_error", NULL, NULL, COLUMN_ERROR | COLUMN_OPTIONAL, 0, memory_error_is},
+    {"memory_error", NULL, NULL, COLUMN_SIGNED_PERCENT | COLUMN_OPTIONAL, 0, memory_error_is},
     {"status", NULL, NULL, IN_CSV_TEXT, 0, "ok, right, wrong, zero, none or error, and after a colon why."},
 };
 #undef COLUMN

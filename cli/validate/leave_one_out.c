@@ -52,8 +52,8 @@ static void put_report(struct text *out, const struct leave_one_out *r)
         text_printf(out, "  %-7s %-17s", table_name_of_row(r, i),
                     r->counted_rows.rows[i].cells[EXTERNAL_METRIC]);
         size_t rows = put_errors(out, r, i, r->shipped_error);
-        put_errors(out, r, i, r->refit_error + r->table_count * count);
-        put_errors(out, r, i, r->refit_error + table * count);
+        put_errors(out, r, i, r->errors_after_refits + r->table_count * count);
+        put_errors(out, r, i, r->errors_after_refits + table * count);
         text_printf(out, "  of %zu\n", rows);
     }
     text_puts(out, "fitted numbers, as factors of what is shipped\n  without                  ");

@@ -14,17 +14,17 @@ static bool has_same_traits(const struct residual *a, const struct residual *b)
            strcmp(a->framework, b->framework) == 0 && a->several_nodes == b->several_nodes;
 }
 
-static void add_run(struct open_row *row, const struct residual *run,
+static void add_run(struct accuracy_table_row *row, const struct residual *run,
                     const struct evidence *evidence)
 {
     double value = run->log_ratio[RESIDUAL_TIME], error = expm1(value);
     const struct interval interval = interval_of_run(evidence, RESIDUAL_TIME, run, run->laboratory);
     error_means_add(&row->errors, error);
-    row->with_interval_count += interval_is_known(&interval);
+    row->runs_with_interval += interval_is_known(&interval);
     row->inside_count += value >= interval.low && value <= interval.high;
 }
 
-size_t open_table_make(struct open_row *rows, const struct residuals *runs,
+size_t open_table_make(struct accuracy_table_row *rows, const struct residuals *runs,
                        const struct evidence *evidence)
 {
     size_t count = 0;
@@ -36,19 +36,19 @@ size_t open_table_make(struct open_row *rows, const struct residuals *runs,
         while (k < count && !has_same_traits(rows[k].first_run, run))
             k++;
         if (k == count)
-            rows[count++] = (struct open_row){.first_run = run};
+            rows[count++] = (struct accuracy_table_row){.first_run = run};
         add_run(&rows[k], run, evidence);
     }
     return count;
 }
 
-static void put_row(struct text *out, const struct open_row *row, bool markdown)
+static void put_row(struct text *out, const struct accuracy_table_row *row, bool markdown)
 {
     char held[16] = "-";
     const char *scale = row->first_run->several_nodes ? "several nodes" : "one node";
-    if (row->with_interval_count > 0)
+    if (row->runs_with_interval > 0)
         c_snprintf(held, sizeof held, "%.0f %%",
-                   100 * (double)row->inside_count / (double)row->with_interval_count);
+                   100 * (double)row->inside_count / (double)row->runs_with_interval);
     text_printf(out,
                 markdown ? "| %s | %s | %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% | %s |\n"
                          : "  %-16s %-6s %-12s %-13s %5zu %6.1f %% %+7.1f %% %+6.1f %% %7s\n",
@@ -60,7 +60,7 @@ static void put_row(struct text *out, const struct open_row *row, bool markdown)
 void open_table_print(struct text *out, const struct residuals *runs,
                       const struct evidence *evidence, bool markdown)
 {
-    struct open_row *rows = heap_zalloc(runs->row_count + 1, sizeof *rows);
+    struct accuracy_table_row *rows = heap_zalloc(runs->row_count + 1, sizeof *rows);
     size_t count = open_table_make(rows, runs, evidence);
     if (count > 0 && markdown)
         text_puts(out, "| source | device | profile | scale | runs | mean | worst | bias | "

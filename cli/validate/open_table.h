@@ -9,18 +9,18 @@
 
 /* A row of the table: the runs of one source, device, framework and scale. Errors are of seconds, measured / predicted
  * - 1. */
-struct open_row {
+struct accuracy_table_row {
     /* the first of the runs, which all have its source, device, framework and scale */
     const struct residual *first_run;
     struct error_means errors;
     /* the runs that have a 90 % interval from the rows of other laboratories */
-    size_t with_interval_count;
+    size_t runs_with_interval;
     size_t inside_count; /* those of these runs whose error lies inside the interval */
 };
 
 /* Fills rows[], which has room for runs->row_count rows, and returns their number. evidence: the measured runs from
  * which intervals are made. */
-size_t open_table_make(struct open_row *rows, const struct residuals *runs,
+size_t open_table_make(struct accuracy_table_row *rows, const struct residuals *runs,
                        const struct evidence *evidence);
 
 /* Appends the table as aligned text, or as Markdown. */

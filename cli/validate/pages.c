@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct page_inputs {
+struct accuracy_page_inputs {
     const struct validation *figures;
     const struct external_validation *steps;
     const struct residuals *runs;
@@ -37,8 +37,8 @@ static const char block_begin[] = "<!-- generated: ", block_end[] = "<!-- end --
 
 /* Replaces the block `name` of the document of `path`, or adds it at the end. Refuses a block without an end mark, since
  * it is not known which text after it was written by hand. */
-static enum status set_block(struct text *document, const char *path, const char *name,
-                             const struct text *content, struct diag *diag)
+static enum status replace_or_add_block(struct text *document, const char *path, const char *name,
+                                        const struct text *content, struct diag *diag)
 {
     struct text head = {0}, whole = {0};
     text_printf(&head, "%s%s -->\n", block_begin, name);
@@ -188,7 +188,7 @@ static void put_group(struct text *out, const struct external_validation *v, con
     struct error_means means = {0};
     for (size_t i = 0; i < v->runs->row_count; i++) {
         const struct external_run *row = &v->runs->rows[i];
-        double error = external_counted_error(v, i);
+        double error = external_counted_time_error(v, i);
         if (v->result[i].outcome == OUTCOME_ERROR || isnan(error) ||
             !external_is_in_set(row, set) || (device != NULL && !external_is_device(row, device)) ||
             (framework != NULL && strcmp(row->cells[EXTERNAL_FRAMEWORK], framework) != 0))
@@ -275,7 +275,7 @@ static enum status add_document(struct file_set *files, const char *folder, cons
     else
         text_printf(&document, "# %s\n", title);
     for (size_t i = 0; status == STATUS_OK && i < blocks; i++)
-        status = set_block(&document, path.data, block[i], &content[i], diag);
+        status = replace_or_add_block(&document, path.data, block[i], &content[i], diag);
     if (status == STATUS_OK)
         status = file_set_add(files, path.data, document.data, document.size, diag);
     text_release(&path);
@@ -293,8 +293,9 @@ static void put_page_name(struct text *out, const char *source)
     text_puts(out, ".md");
 }
 
-static enum status add_page(struct file_set *files, const char *folder, const struct page_inputs *p,
-                            const char *source, bool is_figures, struct diag *diag)
+static enum status add_page(struct file_set *files, const char *folder,
+                            const struct accuracy_page_inputs *p, const char *source,
+                            bool is_figures, struct diag *diag)
 {
     static const char *const block = "rows";
     struct text name = {0}, title = {0}, content = {0};
@@ -313,7 +314,7 @@ static enum status add_page(struct file_set *files, const char *folder, const st
 }
 
 static enum status add_pages(struct file_set *files, const char *folder,
-                             const struct page_inputs *p, struct diag *diag)
+                             const struct accuracy_page_inputs *p, struct diag *diag)
 {
     enum status status = STATUS_OK;
     const struct external_runs *rows = p->figures->rows;
@@ -338,7 +339,7 @@ static enum status add_pages(struct file_set *files, const char *folder,
 
 /* Adds accuracy.md, with a block of sources, and one of training steps for each set of rows. */
 static enum status add_overview(struct file_set *files, const char *folder,
-                                const struct page_inputs *p, struct diag *diag)
+                                const struct accuracy_page_inputs *p, struct diag *diag)
 {
     enum { MOST = 8 };
     const struct external_runs *runs = p->steps->runs;
@@ -379,7 +380,7 @@ enum status validation_write_pages(const char *folder, const struct validation *
                                    const struct residuals *runs, const struct evidence *from,
                                    struct diag *diag)
 {
-    const struct page_inputs pages = {validation, external, runs, from};
+    const struct accuracy_page_inputs pages = {validation, external, runs, from};
     struct file_set files = {0};
     struct text below = {0};
     text_printf(&below, "%s/accuracy", folder);

@@ -126,7 +126,7 @@ static const struct column figure_means[] = {
     {"metric", "metric", NULL, COLUMN_NAME, -30, NULL},
     {"figures", "rows", NULL, COLUMN_COUNT, 4, "Rows that count."},
     {"mean_absolute_error", "mean", NULL, COLUMN_SHARE, 9, "Mean of absolute values of predicted / measured - 1."},
-    {"worst_error", "worst", NULL, COLUMN_ERROR, 9, "The largest by its size."},
+    {"worst_error", "worst", NULL, COLUMN_SIGNED_PERCENT, 9, "The largest by its size."},
 };
 static const struct column step_means[] = {
     {"set", NULL, NULL, COLUMN_NAME, 0, "The set of the rows; empty: they are in none."},
@@ -135,8 +135,8 @@ static const struct column step_means[] = {
     {"name", NULL, NULL, COLUMN_NAME, 0, "The source, device, framework, scale or kind of memory."},
     {"runs", "", NULL, COLUMN_COUNT, 3, "Rows that count."},
     {"mean_absolute_error", "", NULL, COLUMN_SHARE, 9, "Mean of absolute values. Of speed: measured / predicted seconds - 1; of memory: predicted / measured - 1."},
-    {"mean_error", "", NULL, COLUMN_ERROR, 9, "Mean."},
-    {"worst_error", "", NULL, COLUMN_ERROR, 9, "The largest by its size."},
+    {"mean_error", "", NULL, COLUMN_SIGNED_PERCENT, 9, "Mean."},
+    {"worst_error", "", NULL, COLUMN_SIGNED_PERCENT, 9, "The largest by its size."},
 };
 /* clang-format on */
 
@@ -146,17 +146,17 @@ const struct row_table validate_tables[VALIDATE_TABLE_COUNT] = {
 };
 
 /* The sum of the absolute errors of times and speeds of steps over all tables, and their number. */
-struct speed_mean {
+struct mean_speed_error_sum {
     double sum;
     size_t count;
 };
 
 /* Fills a row for each table and metric with the errors of the rows that count. Returns the errors of tokens per
  * second, MFU and step times over all tables. */
-static struct speed_mean put_means(struct rows *rows, const struct validation *v)
+static struct mean_speed_error_sum put_means(struct rows *rows, const struct validation *v)
 {
     bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);
-    struct speed_mean speed = {0};
+    struct mean_speed_error_sum speed = {0};
     struct text indented = {0};
     rows_begin(rows, "figure_means", NULL, &validate_tables[VALIDATE_FIGURE_MEANS]);
     for (size_t i = 0; i < v->rows->row_count; i++) {
@@ -189,7 +189,7 @@ static void print_means(struct text *out, const struct validation *v)
     struct rows rows = {.out = out};
     text_puts(out, "errors: mean of absolute values, and worst; predicted / measured - 1, of a "
                    "step's time as of its tokens per second: + is faster\n");
-    const struct speed_mean speed = put_means(&rows, v);
+    const struct mean_speed_error_sum speed = put_means(&rows, v);
     if (speed.count > 0)
         text_printf(out, "  all of tgs, mfu and step_ms: %.1f %% of %zu\n",
                     100 * speed.sum / (double)speed.count, speed.count);
@@ -232,7 +232,7 @@ static void put_outcomes(struct text *out, const struct validation *v)
     text_printf(out, "rows: %zu; ok %zu, right %zu, wrong %zu, zero %zu, error %zu\n",
                 v->rows->row_count - count_outcome(v, OUTCOME_NONE), count_outcome(v, OUTCOME_OK),
                 count_outcome(v, OUTCOME_RIGHT), count_outcome(v, OUTCOME_WRONG),
-                count_outcome(v, OUTCOME_ZERO), count_outcome(v, OUTCOME_ERROR));
+                count_outcome(v, OUTCOME_PUBLISHED_ZERO), count_outcome(v, OUTCOME_ERROR));
 }
 
 void validation_print(struct text *out, const struct validation *v, bool all)

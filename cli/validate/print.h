@@ -11,7 +11,7 @@
 enum validate_table { VALIDATE_FIGURE_MEANS, VALIDATE_STEP_MEANS, VALIDATE_TABLE_COUNT };
 /* The rows of `validate --json` for figures and for training steps, and the rows of its CSV file (-o). Each begins
  * with the columns of the file that was read. */
-enum validate_row { VALIDATE_FIGURE, VALIDATE_STEP, VALIDATE_CSV, VALIDATE_ROW_COUNT };
+enum validate_row_table { VALIDATE_FIGURE, VALIDATE_STEP, VALIDATE_CSV, VALIDATE_ROW_COUNT };
 extern const struct row_table validate_tables[VALIDATE_TABLE_COUNT];
 extern const struct row_table validate_rows[VALIDATE_ROW_COUNT];
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct record_totals {
-    size_t recorded_count, inside_count, with_interval_count;
+    size_t recorded_count, inside_count, runs_with_interval;
     struct error_means steps; /* errors of the steps: measured / predicted seconds - 1 */
 };
 
@@ -42,7 +42,7 @@ static void put_step(struct text *out, struct record_totals *sums, double step_s
     if (isnan(low_s) || isnan(high_s))
         return;
     bool held = measured_s >= low_s && measured_s <= high_s;
-    sums->with_interval_count++;
+    sums->runs_with_interval++;
     sums->inside_count += held;
     text_printf(out, "  %s the 90 %% interval, %.4g to %.4g s\n", held ? "inside" : "outside",
                 low_s, high_s);
@@ -121,9 +121,9 @@ static void put_totals(struct text *out, const struct record_totals *s)
                     "%+.1f %%, worst %+.1f %%",
                     100 * error_means_mean_absolute(&s->steps), 100 * error_means_mean(&s->steps),
                     100 * s->steps.worst_error);
-    if (s->with_interval_count > 0)
+    if (s->runs_with_interval > 0)
         text_printf(out, "; %zu of %zu inside their 90 %% intervals", s->inside_count,
-                    s->with_interval_count);
+                    s->runs_with_interval);
     text_putc(out, '\n');
 }
 

@@ -96,7 +96,7 @@ static void add_steps(struct residuals *out, const struct external_validation *v
         residual.laboratory = external_laboratory(row);
         residual.run = row->cells[EXTERNAL_ID];
         residual.set = row->cells[EXTERNAL_SET];
-        residual.log_ratio[RESIDUAL_TIME] = log1p(external_counted_error(v, i));
+        residual.log_ratio[RESIDUAL_TIME] = log1p(external_counted_time_error(v, i));
         residual.log_ratio[RESIDUAL_MEMORY] =
             external_is_as_run(row) ? -log1p(external_counted_memory_error(v, i)) : (double)NAN;
         residuals_add(out, &residual);
@@ -133,7 +133,7 @@ static const char *scale_key(const struct residual *row)
     return row->several_nodes ? "several nodes" : "one node";
 }
 
-static const char *no_key(const struct residual *row)
+static const char *key_without_groups(const struct residual *row)
 {
     (void)row;
     return "all";
@@ -147,7 +147,7 @@ static bool same_set(const struct residual *a, const struct residual *b)
 }
 
 /* Appends a line for the group of run i: the runs from i on that have its set and its key. Marks them in done[]. */
-static void put_group(struct text *out, const struct residuals *runs, enum residual_of of,
+static void put_group(struct text *out, const struct residuals *runs, enum residual_quantity of,
                       const struct interval *interval, key_fn *key, size_t i, bool *done)
 {
     size_t held = 0, known = 0;
@@ -177,7 +177,7 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
 }
 
 /* Appends the tables for the set of run `first`; for memory only those by source and of all runs. */
-static void put_tables(struct text *out, const struct residuals *runs, enum residual_of of,
+static void put_tables(struct text *out, const struct residuals *runs, enum residual_quantity of,
                        const struct interval *interval, size_t first)
 {
     static const struct {
@@ -187,10 +187,11 @@ static void put_tables(struct text *out, const struct residuals *runs, enum resi
                   {"by device", device_key},
                   {"by framework (profile)", framework_key},
                   {"by scale", scale_key},
-                  {"all", no_key}};
+                  {"all", key_without_groups}};
     bool *done = heap_zalloc(runs->row_count + 1, sizeof *done);
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
-        if (of == RESIDUAL_MEMORY && tables[t].key != source_key && tables[t].key != no_key)
+        if (of == RESIDUAL_MEMORY && tables[t].key != source_key &&
+            tables[t].key != key_without_groups)
             continue;
         memset(done, 0, runs->row_count * sizeof *done);
         text_printf(out, "%s\n", tables[t].title);
@@ -203,7 +204,7 @@ static void put_tables(struct text *out, const struct residuals *runs, enum resi
 }
 
 /* Returns whether run i is the first one of its set that has a residual. */
-static bool is_first_of_set(const struct residuals *runs, enum residual_of of, size_t i)
+static bool is_first_of_set(const struct residuals *runs, enum residual_quantity of, size_t i)
 {
     bool is_first = !isnan(runs->rows[i].log_ratio[of]);
     for (size_t k = 0; k < i; k++)
@@ -229,15 +230,16 @@ void run_residuals_print(struct text *out, const struct residuals *runs,
         for (size_t i = 0; i < runs->row_count; i++) {
             const struct residual *row = &runs->rows[i];
             if (!isnan(row->log_ratio[of]))
-                interval[i] = interval_of_run(evidence, (enum residual_of)of, row, row->laboratory);
+                interval[i] =
+                    interval_of_run(evidence, (enum residual_quantity)of, row, row->laboratory);
         }
         for (size_t i = 0; i < runs->row_count; i++) {
             const char *set = runs->rows[i].set;
-            if (!is_first_of_set(runs, (enum residual_of)of, i))
+            if (!is_first_of_set(runs, (enum residual_quantity)of, i))
                 continue;
             text_printf(out, "\n%s%s%s%s", titles[of].what, set[0] == '\0' ? "" : ", of set ", set,
                         titles[of].columns);
-            put_tables(out, runs, (enum residual_of)of, interval, i);
+            put_tables(out, runs, (enum residual_quantity)of, interval, i);
         }
     }
     free(interval);

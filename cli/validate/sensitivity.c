@@ -8,7 +8,7 @@
 /* A number of the machine has a row of its own only if it changes some mean by at least this. */
 static const double shown = 0.0005;
 
-static bool is_shown(const struct table_moves *m)
+static bool is_growth_shown(const struct table_moves *m)
 {
     bool any = false;
     for (size_t t = 0; t < m->table_count; t++)
@@ -16,7 +16,8 @@ static bool is_shown(const struct table_moves *m)
     return any;
 }
 
-static void put_head(struct text *out, const struct validation *v, const struct table_moves *m)
+static void put_sensitivity_header(struct text *out, const struct validation *v,
+                                   const struct table_moves *m)
 {
     text_puts(
         out, "sensitivity: points of a table's mean error when a number falls and rises by 10 %\n");
@@ -38,13 +39,13 @@ enum status validation_print_sensitivity(struct text *out, const struct validati
     struct text still = {0}, name = {0};
     enum status status = STATUS_OK;
     table_moves_init(&m, v);
-    put_head(out, v, &m);
+    put_sensitivity_header(out, v, &m);
     for (size_t i = 0; i < perturbation_count() && status == STATUS_OK; i++) {
         name.size = 0;
         if (!perturbation_put_name(&name, i))
             continue;
         status = table_moves_find_growth(&m, v, i, diag);
-        if (status != STATUS_OK || !is_shown(&m)) {
+        if (status != STATUS_OK || !is_growth_shown(&m)) {
             text_printf(&still, " %s", name.data);
             continue;
         }

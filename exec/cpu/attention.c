@@ -37,12 +37,12 @@ static const struct attention_piece *last_piece_up_to_row(const struct call *cal
     uint32_t low = 0, high = call->seen_piece_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (call->seen_pieces[middle].first_query <= i)
+        if (call->attention_pieces_seen[middle].first_query <= i)
             low = middle + 1;
         else
             high = middle;
     }
-    return low > 0 ? &call->seen_pieces[low - 1] : NULL;
+    return low > 0 ? &call->attention_pieces_seen[low - 1] : NULL;
 }
 
 struct visible_keys cpu_visible_keys(const struct call *call, int64_t i)
@@ -214,7 +214,7 @@ const char *cpu_sink(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t heads = work->sink.heads, dim = work->sink.dim, rows = work->sink.rows * heads;
     const float *o = call->read[0].data, *lse = call->read[1].data; /* (rows, heads, dim) */
-    const float *sink = (const float *)call->read[2].data + call->part_index * heads;
+    const float *sink = (const float *)call->read[2].data + call->index_in_sharding_group * heads;
     float *o_new = call->write[0].data, *lse_new = call->write[1].data;
     for (int64_t i = 0; i < rows; i++) {
         const double with = log1p(exp(-fabs((double)lse[i] - (double)sink[i % heads]))) +
@@ -233,7 +233,8 @@ const char *cpu_sink_backward(const struct call *call, float *scratch)
 {
     (void)scratch;
     const struct work *work = call->work;
-    const int64_t heads = work->sink.heads, dim = work->sink.dim, first = call->part_index * heads;
+    const int64_t heads = work->sink.heads, dim = work->sink.dim,
+                  first = call->index_in_sharding_group * heads;
     const float *d_o = call->read[0].data, *o = call->read[1].data, *lse = call->read[2].data;
     const float *sink = (const float *)call->read[3].data + first;
     float *d_sinks = call->write[0].data;

@@ -52,8 +52,8 @@ static void tile_probabilities(const struct backward_head *h, int64_t first, int
     }
 }
 
-static bool tile_is_hidden(const struct backward_head *h, int64_t first, int64_t rows, int64_t key,
-                           int64_t width)
+static bool is_tile_fully_masked(const struct backward_head *h, int64_t first, int64_t rows,
+                                 int64_t key, int64_t width)
 {
     for (int64_t i = 0; i < rows; i++) {
         struct visible_keys keys = cpu_visible_keys(h->call, first + i);
@@ -63,8 +63,8 @@ static bool tile_is_hidden(const struct backward_head *h, int64_t first, int64_t
     return true;
 }
 
-static void backward_tile(const struct backward_head *h, int64_t first, int64_t rows, int64_t key,
-                          int64_t width)
+static void add_gradients_of_tile(const struct backward_head *h, int64_t first, int64_t rows,
+                                  int64_t key, int64_t width)
 {
     const blasint r = (blasint)rows, w = (blasint)width, d = (blasint)h->dim, dv = (blasint)h->vdim;
     const blasint step = (blasint)h->q_stride, k_step = (blasint)h->k_stride,
@@ -72,7 +72,7 @@ static void backward_tile(const struct backward_head *h, int64_t first, int64_t 
     const blasint o_step = (blasint)h->o_stride, v_step = (blasint)h->v_stride;
     const float *q = h->q + first * h->q_stride, *d_o = h->d_o + first * h->o_stride;
     const float *k = h->k + key * h->k_stride, *v = h->v + key * h->v_stride;
-    if (tile_is_hidden(h, first, rows, key, width))
+    if (is_tile_fully_masked(h, first, rows, key, width))
         return;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, r, w, d, 1 / sqrtf((float)h->dim), q, step,
                 k, k_step, 0, h->p, ld);
@@ -142,9 +142,9 @@ const char *cpu_attention_backward(const struct call *call, float *scratch)
         compute_delta(&h, delta);
         for (int64_t key = 0; key < kv; key += ATTENTION_KEY_TILE)
             for (int64_t first = 0; first < q; first += ATTENTION_QUERY_TILE)
-                backward_tile(&h, first,
-                              q - first < ATTENTION_QUERY_TILE ? q - first : ATTENTION_QUERY_TILE,
-                              key, kv - key < ATTENTION_KEY_TILE ? kv - key : ATTENTION_KEY_TILE);
+                add_gradients_of_tile(
+                    &h, first, q - first < ATTENTION_QUERY_TILE ? q - first : ATTENTION_QUERY_TILE,
+                    key, kv - key < ATTENTION_KEY_TILE ? kv - key : ATTENTION_KEY_TILE);
     }
     return NULL;
 }

@@ -114,8 +114,8 @@ static backend_kernel *const kernels[WORK_KIND_COUNT] = {
 
 static bool has_ended(const struct cpu_rank *rank, struct awaited_end need)
 {
-    uint32_t ended =
-        need.stream == CPU_HOST ? rank->passed_sync_count : rank->workers[need.stream].ended_ops;
+    uint32_t ended = need.stream == CPU_HOST ? rank->sync_ops_passed_by_host
+                                             : rank->workers[need.stream].ended_ops;
     return ended > need.last_list_position;
 }
 
@@ -267,7 +267,7 @@ static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
 static void list_ops(struct exec_run *run, struct cpu_rank *rank)
 {
     struct assignment_stream list[IR_STREAMS_MAX] = {0};
-    assignment_list_streams(&run->assignment, rank->rank, list, &rank->list_position);
+    assignment_list_ops_by_stream(&run->assignment, rank->rank, list, &rank->list_position);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         rank->workers[s].op_list = list[s];
 }
@@ -395,7 +395,7 @@ static void cpu_begin_step(struct exec_run *run)
     for (uint32_t r = 0; r < cpu->rank_count; r++) {
         struct cpu_rank *rank = &cpu->rank_states[r];
         pthread_mutex_lock(&rank->lock);
-        rank->passed_sync_count = 0;
+        rank->sync_ops_passed_by_host = 0;
         rank->send_link.idle_from_s = rank->h2d_link.idle_from_s = rank->d2h_link.idle_from_s = 0;
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
             rank->workers[s].issued_ops = rank->workers[s].ended_ops = 0;
@@ -460,7 +460,7 @@ static void cpu_record_passed_sync(struct exec_run *run, uint32_t r, uint32_t op
     struct cpu_rank *rank = &cpu_of_run(run)->rank_states[r];
     (void)op; /* SYNC ops are passed in list order */
     pthread_mutex_lock(&rank->lock);
-    rank->passed_sync_count++;
+    rank->sync_ops_passed_by_host++;
     wake_sleepers(run, rank);
     pthread_mutex_unlock(&rank->lock);
 }

@@ -25,23 +25,23 @@ struct group_instance {
     uint32_t member_count;
     uint32_t collectives_per_step, barriers_per_step;
     /* (collectives_per_step) how often a member has passed a phase, summed over the members */
-    uint32_t *phase_pass_count;
+    uint32_t *phase_passes_by_collective;
     struct member_call *parts;  /* (collectives_per_step, member_count) */
     uint32_t *barrier_arrivals; /* (barriers_per_step) members that have arrived */
     bool *has_reached_barrier;  /* (barriers_per_step, member_count) */
 };
 
-/* One message between two ranks. phase_pass_count is 2 once both ranks have given their operands, and 4 once the bytes
+/* One message between two ranks. phase_passes_by_collective is 2 once both ranks have given their operands, and 4 once the bytes
  * have moved. */
 struct comm_message {
     struct member_call end_calls[2]; /* of the sender, of the receiver */
-    uint32_t phase_pass_count;
+    uint32_t phase_passes_by_collective;
 };
 
 struct comm {
     struct exec_run *run;
     /* (groups) row in instances[] of the group's first instance */
-    uint32_t *first_instance_of_group;
+    uint32_t *first_instance_by_group;
     uint32_t instance_count;
     struct group_instance *instances;
     pthread_mutex_t message_lock; /* guards the messages */
@@ -56,23 +56,23 @@ struct comm *comm_new(struct exec_run *run)
     uint32_t groups = run->ir->group_count;
     struct comm *comm = heap_zalloc(1, sizeof *comm);
     comm->run = run;
-    comm->first_instance_of_group =
-        arena_array(&comm->arena, groups, sizeof *comm->first_instance_of_group);
+    comm->first_instance_by_group =
+        arena_array(&comm->arena, groups, sizeof *comm->first_instance_by_group);
     for (uint32_t g = 0; g < groups; g++) {
-        comm->first_instance_of_group[g] = comm->instance_count;
+        comm->first_instance_by_group[g] = comm->instance_count;
         comm->instance_count += assignment->instance_count[g];
     }
     comm->instances = arena_array(&comm->arena, comm->instance_count, sizeof *comm->instances);
     for (uint32_t g = 0; g < groups; g++)
         for (uint32_t i = 0; i < assignment->instance_count[g]; i++) {
-            struct group_instance *c = &comm->instances[comm->first_instance_of_group[g] + i];
+            struct group_instance *c = &comm->instances[comm->first_instance_by_group[g] + i];
             pthread_mutex_init(&c->lock, NULL);
             pthread_cond_init(&c->state_changed, NULL);
             c->member_count = assignment->group_size[g];
-            c->collectives_per_step = assignment->max_collectives_of_group[g];
-            c->barriers_per_step = assignment->max_barriers_of_group[g];
-            c->phase_pass_count =
-                arena_array(&comm->arena, c->collectives_per_step, sizeof *c->phase_pass_count);
+            c->collectives_per_step = assignment->most_collectives_by_group[g];
+            c->barriers_per_step = assignment->most_barriers_by_group[g];
+            c->phase_passes_by_collective = arena_array(&comm->arena, c->collectives_per_step,
+                                                        sizeof *c->phase_passes_by_collective);
             c->parts = arena_array(&comm->arena, (size_t)c->collectives_per_step * c->member_count,
                                    sizeof *c->parts);
             c->barrier_arrivals =
@@ -106,7 +106,8 @@ void comm_begin_step(struct comm *comm)
     for (uint32_t i = 0; i < comm->instance_count; i++) {
         struct group_instance *c = &comm->instances[i];
         pthread_mutex_lock(&c->lock);
-        memset(c->phase_pass_count, 0, c->collectives_per_step * sizeof *c->phase_pass_count);
+        memset(c->phase_passes_by_collective, 0,
+               c->collectives_per_step * sizeof *c->phase_passes_by_collective);
         memset(c->parts, 0, (size_t)c->collectives_per_step * c->member_count * sizeof *c->parts);
         memset(c->barrier_arrivals, 0, c->barriers_per_step * sizeof *c->barrier_arrivals);
         memset(c->has_reached_barrier, 0,
@@ -133,7 +134,7 @@ void comm_stop(struct comm *comm)
 static struct group_instance *instance_of_rank(const struct comm *comm, uint32_t rank,
                                                uint32_t group)
 {
-    return &comm->instances[comm->first_instance_of_group[group] +
+    return &comm->instances[comm->first_instance_by_group[group] +
                             assignment_group_instance(&comm->run->assignment, rank, group)];
 }
 
@@ -154,7 +155,7 @@ bool comm_has_arrived(struct comm *comm, uint32_t rank, uint32_t op)
     if (assignment_group_instance(assignment, rank, group) == IR_NONE)
         return false;
     struct group_instance *c = instance_of_rank(comm, rank, group);
-    size_t at = (size_t)assignment->collective_number[op] * c->member_count +
+    size_t at = (size_t)assignment->collective_number_by_op[op] * c->member_count +
                 assignment_group_index(assignment, rank, group);
     pthread_mutex_lock(&c->lock);
     has_arrived =
@@ -167,7 +168,7 @@ bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 {
     const struct assignment *assignment = &comm->run->assignment;
     uint32_t group = (uint32_t)ir_work(comm->run->ir, op)->barrier.group,
-             number = assignment->collective_number[op];
+             number = assignment->collective_number_by_op[op];
     struct group_instance *c = instance_of_rank(comm, rank, group);
     pthread_mutex_lock(&c->lock);
     c->has_reached_barrier[(size_t)number * c->member_count +
@@ -189,7 +190,8 @@ struct collective_member {
     struct exec_run *run;
     struct group_instance *instance;
     const struct call *call;
-    uint32_t collective_number; /* number of the collective among those of its group in the step */
+    /* number of the collective among those of its group in the step */
+    uint32_t collective_number_by_op;
     uint32_t member_index;
     struct member_call *parts; /* (member_count) the operands of all members */
 };
@@ -199,7 +201,8 @@ struct collective_member {
 static bool wait_for_phase(const struct collective_member *m, uint32_t phase)
 {
     struct group_instance *c = m->instance;
-    uint32_t *passed = &c->phase_pass_count[m->collective_number], want = phase * c->member_count;
+    uint32_t *passed = &c->phase_passes_by_collective[m->collective_number_by_op],
+             want = phase * c->member_count;
     atomic_fetch_sub(&m->run->running_op_count, 1);
     pthread_mutex_lock(&c->lock);
     if (++*passed == want)
@@ -293,7 +296,8 @@ static bool all_reduce(const struct collective_member *m)
 }
 
 /* Returns the rows that member k of the group sends and receives in this EXCHANGE. */
-static const struct assignment_rows *rows_of_member(const struct collective_member *m, uint32_t k)
+static const struct assignment_needed_rows *rows_of_member(const struct collective_member *m,
+                                                           uint32_t k)
 {
     const struct assignment *assignment = &m->run->assignment;
     const struct ir *ir = m->run->ir;
@@ -301,10 +305,10 @@ static const struct assignment_rows *rows_of_member(const struct collective_memb
     uint32_t rank =
         group_rank_of_member(&ir->mesh, &ir->group[group],
                              assignment_group_instance(assignment, m->call->rank, group), k);
-    return &assignment
-                ->needed_rows[(size_t)assignment->needed_row_of_shape[ir->op.shape[m->call->op]] *
-                                  assignment->ranks +
-                              rank];
+    return &assignment->needed_rows
+                [(size_t)assignment->needed_rows_index_by_shape[ir->op.shape[m->call->op]] *
+                     assignment->ranks +
+                 rank];
 }
 
 /* Fetches rows of an EXCHANGE from each member, itself included: the rows that this member needs of it or, with
@@ -314,10 +318,10 @@ static void fetch_needed_rows(const struct collective_member *m)
     const struct work *work = m->call->work;
     const struct operand *recv = &m->parts[m->member_index].recv;
     const int64_t width = work->exchange.width;
-    const struct assignment_rows *own = m->call->needed_rows;
+    const struct assignment_needed_rows *own = m->call->needed_rows;
     memset(recv->data, 0, recv->element_count * dtype_bytes(recv->dtype));
     for (uint32_t k = 0; k < m->instance->member_count; k++) {
-        const struct assignment_rows *other = rows_of_member(m, k);
+        const struct assignment_needed_rows *other = rows_of_member(m, k);
         const int64_t *into =
             work->exchange.back ? own->sent.first_row_of_peer : own->received.first_row_of_peer;
         const int64_t *from =
@@ -371,7 +375,7 @@ static void add_elements(void *to, const void *from, uint64_t count, enum dtype 
 
 /* Runs an all-to-all that moves each token once. With all_to_all.ahead it fetches the tokens that have an expert on
  * this member. Else it sums, for each of this member's tokens, what the members with its experts have computed. */
-static void exchange_tokens_once(const struct collective_member *m)
+static void exchange_each_token_once(const struct collective_member *m)
 {
     const struct routed_rows *routed = m->call->routed_rows;
     const struct operand recv = m->parts[m->member_index].recv;
@@ -409,7 +413,7 @@ static void compute_member_result(const struct collective_member *m)
     case WORK_ALL_TO_ALL:
         if (m->call->routed_rows != NULL) {
             if (work->all_to_all.once > 0)
-                exchange_tokens_once(m);
+                exchange_each_token_once(m);
             else
                 fetch_routed_rows(m);
             break;
@@ -482,7 +486,7 @@ static double least_sent_bytes(const struct work *work, uint32_t size)
 
 /* Checks that all members call the same kind of collective with the same dtype and, unless it moves rows of experts,
  * with equally many elements. If they do not, records a failure of the run and returns false. */
-static bool members_agree(const struct collective_member *m)
+static bool check_members_call_same_collective(const struct collective_member *m)
 {
     const struct member_call *own = &m->parts[m->member_index];
     for (uint32_t k = 0; k < m->instance->member_count; k++) {
@@ -520,10 +524,10 @@ bool cpu_collective(void *context, struct call *call)
         .run = run,
         .instance = instance_of_rank(cpu_of_run(run)->comm, call->rank, group),
         .call = call,
-        .collective_number = assignment->collective_number[call->op],
+        .collective_number_by_op = assignment->collective_number_by_op[call->op],
         .member_index = assignment_group_index(assignment, call->rank, group),
     };
-    m.parts = m.instance->parts + (size_t)m.collective_number * m.instance->member_count;
+    m.parts = m.instance->parts + (size_t)m.collective_number_by_op * m.instance->member_count;
     pthread_mutex_lock(&m.instance->lock);
     publish_member_call(call, &m.parts[m.member_index]);
     pthread_mutex_unlock(&m.instance->lock);
@@ -531,7 +535,7 @@ bool cpu_collective(void *context, struct call *call)
     atomic_store(&worker->waits_for_ranks, true);
     bool all_have_arrived = wait_for_phase(&m, 1);
     atomic_store(&worker->waits_for_ranks, false);
-    if (!all_have_arrived || !members_agree(&m))
+    if (!all_have_arrived || !check_members_call_same_collective(&m))
         return false;
     double ready_s = run_now_s();
     uint32_t phase = 2;
@@ -553,11 +557,11 @@ static bool wait_for_message_phase(struct comm *comm, struct comm_message *messa
     uint32_t want = 2 * phase;
     atomic_fetch_sub(&comm->run->running_op_count, 1);
     pthread_mutex_lock(&comm->message_lock);
-    if (++message->phase_pass_count == want)
+    if (++message->phase_passes_by_collective == want)
         pthread_cond_broadcast(&comm->message_changed);
-    while (message->phase_pass_count < want && !run_must_stop(comm->run))
+    while (message->phase_passes_by_collective < want && !run_must_stop(comm->run))
         pthread_cond_wait(&comm->message_changed, &comm->message_lock);
-    bool all_have_arrived = message->phase_pass_count >= want;
+    bool all_have_arrived = message->phase_passes_by_collective >= want;
     pthread_mutex_unlock(&comm->message_lock);
     atomic_fetch_add(&comm->run->running_op_count, 1);
     return all_have_arrived;

@@ -56,10 +56,10 @@ struct cpu_rank {
     /* (ops of the role) the index of each op in its stream's list; for a SYNC op, its index among the host's SYNC
      * ops */
     uint32_t *list_position;
-    uint32_t passed_sync_count;      /* SYNC ops that the host has passed */
-    pthread_cond_t host_wakeup;      /* the rank's host thread sleeps on it */
-    struct awaited_end host_awaited; /* what the host thread waits for */
-    bool must_quit;                  /* the threads of the rank must end */
+    uint32_t sync_ops_passed_by_host; /* SYNC ops that the host has passed */
+    pthread_cond_t host_wakeup;       /* the rank's host thread sleeps on it */
+    struct awaited_end host_awaited;  /* what the host thread waits for */
+    bool must_quit;                   /* the threads of the rank must end */
     void *memory[MEMORY_COUNT];
     struct emulated_link send_link, h2d_link, d2h_link;
 };

@@ -116,7 +116,7 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
 }
 
 /* Does the work of cpu_permute() if routing is not even: the source of each row is in the list source_row. */
-static void permute_routed(const struct call *call)
+static void permute_by_uneven_routing(const struct call *call)
 {
     const size_t cols = (size_t)call->work->permute.cols;
     const float *x = call->read[0].data; /* (rows, cols) */
@@ -135,7 +135,7 @@ const char *cpu_permute(const struct call *call, float *scratch)
     (void)scratch;
     const struct work *work = call->work;
     if (call->routed_rows != NULL) {
-        permute_routed(call);
+        permute_by_uneven_routing(call);
         return NULL;
     }
     const size_t count = (size_t)(work->permute.rows * work->permute.cols);

@@ -2,7 +2,7 @@
 
 #include "exec/number.h"
 
-const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT] = {
+const struct cpu_kernel_table_row cpu_math_rows[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = {cpu_matmul, cpu_matmul_scratch_floats, false},
     [WORK_QUANTISE] = {cpu_quantise, NULL, false},
     [WORK_DEQUANTISE] = {cpu_dequantise, NULL, false},
@@ -57,33 +57,33 @@ const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT] = {
 
 enum { LINE_FLOATS = 16 }; /* 64 bytes */
 
-static size_t round_up_to_line(size_t floats)
+static size_t round_up_to_cache_line(size_t floats)
 {
     return (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
 }
 
 /* True if operands of this dtype are converted to fp32 for a kernel. Indices, bytes and 8- or 4-bit numbers are not. */
-static bool needs_conversion(enum dtype dtype)
+static bool is_converted_to_f32(enum dtype dtype)
 {
     return dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F64;
 }
 
-static size_t kind_scratch_floats(const struct work *work)
+static size_t scratch_floats_of_work(const struct work *work)
 {
-    const struct cpu_math_row *row = &cpu_math_rows[work->kind];
-    return row->scratch != NULL ? round_up_to_line(row->scratch(work)) : 0;
+    const struct cpu_kernel_table_row *row = &cpu_math_rows[work->kind];
+    return row->scratch != NULL ? round_up_to_cache_line(row->scratch(work)) : 0;
 }
 
 size_t cpu_scratch_floats(const struct ir *ir, uint32_t op)
 {
     const struct work *work = ir_work(ir, op);
-    size_t floats = kind_scratch_floats(work);
+    size_t floats = scratch_floats_of_work(work);
     if (cpu_math_rows[work->kind].run == NULL || cpu_math_rows[work->kind].takes_any_dtype)
         return floats;
     for (uint32_t k = 0; k < ir->op.read_count[op] + (uint32_t)ir->op.write_count[op]; k++) {
         struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
-        if (needs_conversion(ir->buffer.dtype[view.buffer.i]))
-            floats += round_up_to_line(view.count);
+        if (is_converted_to_f32(ir->buffer.dtype[view.buffer.i]))
+            floats += round_up_to_cache_line(view.count);
     }
     return floats;
 }
@@ -100,26 +100,26 @@ size_t cpu_most_scratch_floats(const struct ir *ir, const uint32_t *op, uint32_t
 
 const char *cpu_compute_call(const struct call *call, float *scratch)
 {
-    const struct cpu_math_row *row = &cpu_math_rows[call->work->kind];
+    const struct cpu_kernel_table_row *row = &cpu_math_rows[call->work->kind];
     if (row->takes_any_dtype)
         return row->run(call, scratch);
     struct call staged = *call;
-    float *next = scratch + kind_scratch_floats(call->work);
+    float *next = scratch + scratch_floats_of_work(call->work);
     for (uint32_t k = 0; k < call->read_count; k++)
-        if (needs_conversion(call->read[k].dtype)) {
+        if (is_converted_to_f32(call->read[k].dtype)) {
             number_to_f32(next, call->read[k].data, call->read[k].dtype,
                           call->read[k].element_count);
             staged.read[k].data = next;
-            next += round_up_to_line(call->read[k].element_count);
+            next += round_up_to_cache_line(call->read[k].element_count);
         }
     for (uint32_t k = 0; k < call->write_count; k++)
-        if (needs_conversion(call->write[k].dtype)) {
+        if (is_converted_to_f32(call->write[k].dtype)) {
             staged.write[k].data = next;
-            next += round_up_to_line(call->write[k].element_count);
+            next += round_up_to_cache_line(call->write[k].element_count);
         }
     const char *fault = row->run(&staged, scratch);
     for (uint32_t k = 0; k < call->write_count; k++)
-        if (needs_conversion(call->write[k].dtype))
+        if (is_converted_to_f32(call->write[k].dtype))
             number_from_f32(call->write[k].data, call->write[k].dtype, staged.write[k].data,
                             call->write[k].element_count);
     return fault;

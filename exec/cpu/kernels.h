@@ -15,7 +15,7 @@
  * many floats as the function `scratch` of the kind's row returns, and is aligned to 64 bytes. */
 typedef const char *cpu_math(const struct call *call, float *scratch);
 
-struct cpu_math_row {
+struct cpu_kernel_table_row {
     cpu_math *run;
     size_t (*scratch)(const struct work *work); /* floats; NULL: none */
     /* the kernel reads and writes operands in the dtype in which they are stored */
@@ -23,7 +23,7 @@ struct cpu_math_row {
 };
 
 /* [WORK_KIND_COUNT] the row of each kind; all zero for communication, copies, SYNC kinds and opaque work */
-extern const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT];
+extern const struct cpu_kernel_table_row cpu_math_rows[WORK_KIND_COUNT];
 
 /* Returns how many floats of scratch cpu_compute_call() needs for an op: for its kernel and for operands that it
  * converts. */

@@ -14,7 +14,8 @@ const char *cpu_embedding(const struct call *call, float *scratch)
     const int64_t cols = work->embedding.cols;
     const int32_t *token = call->read[0].data;
     const float *table = call->read[1].data; /* (vocab, cols): rows first .. first + vocab - 1 */
-    const int64_t first = work->embedding.first + call->part_index * work->embedding.vocab;
+    const int64_t first =
+        work->embedding.first + call->index_in_sharding_group * work->embedding.vocab;
     for (int64_t i = 0; i < work->embedding.rows; i++) {
         float *y = (float *)call->write[0].data + i * cols;
         int64_t row = token[i] - first;
@@ -32,7 +33,8 @@ const char *cpu_embedding_backward(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t cols = work->embedding.cols;
     const int32_t *token = call->read[1].data;
-    const int64_t first = work->embedding.first + call->part_index * work->embedding.vocab;
+    const int64_t first =
+        work->embedding.first + call->index_in_sharding_group * work->embedding.vocab;
     float *table = call->write[0].data;
     size_t bytes = (size_t)(work->embedding.vocab * cols) * sizeof *table;
     if (call->read_count < 3)
@@ -142,7 +144,7 @@ const char *cpu_cross_entropy_partial(const struct call *call, float *scratch)
     (void)scratch;
     const struct work *work = call->work;
     const int64_t rows = work->loss_partial.rows, vocab = work->loss_partial.vocab;
-    const int64_t first = work->loss_partial.first + call->part_index * vocab;
+    const int64_t first = work->loss_partial.first + call->index_in_sharding_group * vocab;
     const int64_t columns = vocabulary_columns(vocab, first, work->loss_partial.total);
     const int32_t *label = call->read[1].data;
     float *stats = call->write[0].data;
@@ -196,7 +198,7 @@ const char *cpu_cross_entropy_partial_backward(const struct call *call, float *s
     (void)scratch;
     const struct work *work = call->work;
     const int64_t rows = work->loss_backward.rows, vocab = work->loss_backward.vocab;
-    const int64_t first = work->loss_backward.first + call->part_index * vocab;
+    const int64_t first = work->loss_backward.first + call->index_in_sharding_group * vocab;
     const int64_t columns = vocabulary_columns(vocab, first, work->loss_backward.total);
     const int32_t *label = call->read[1].data;
     const float *lse = call->read[2].data;

@@ -111,7 +111,7 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     const int64_t groups = work_row_group_count(work);
     if (work->matmul.part > 0) {
         const size_t matrix =
-            (size_t)call->part_index * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
+            (size_t)call->index_in_sharding_group * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
         if (form == MATMUL_TN && !work->matmul.accumulate)
             memset(y, 0, call->write[0].element_count * sizeof *y);
         multiply(form, m, n, k, a, form == MATMUL_TN ? b : b + matrix,

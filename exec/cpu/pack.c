@@ -8,7 +8,7 @@
 
 /* Copies x, (rows, parts * (w0 + w1 + w2)), to up to three blocks (parts, rows, w), one for each w that is not 0;
  * without `pack`, copies the blocks to x. */
-static void copy_blocks(const struct call *call, bool pack)
+static void pack_or_unpack_blocks(const struct call *call, bool pack)
 {
     const struct work *work = call->work;
     const struct operand *whole = pack ? &call->read[0] : &call->write[0];
@@ -59,7 +59,7 @@ const char *cpu_pack(const struct call *call, float *scratch)
     if (call->routed_rows != NULL)
         reorder_expert_rows(call, true);
     else
-        copy_blocks(call, true);
+        pack_or_unpack_blocks(call, true);
     return NULL;
 }
 
@@ -69,7 +69,7 @@ const char *cpu_unpack(const struct call *call, float *scratch)
     if (call->routed_rows != NULL)
         reorder_expert_rows(call, false);
     else
-        copy_blocks(call, false);
+        pack_or_unpack_blocks(call, false);
     return NULL;
 }
 
@@ -135,7 +135,7 @@ const char *cpu_take_rows(const struct call *call, float *scratch)
         const struct moved_rows arrived = moved_rows_list(call->needed_rows, MOVED_RECEIVED, room);
         copy_moved_rows(call, &arrived, false, &call->read[1], work->take_rows.arrived);
     }
-    copy_moved_rows(call, &moved, how != TAKE_PLACE, &call->read[0], rows);
+    copy_moved_rows(call, &moved, how != TAKE_ARRIVED_ROWS_TO_POSITIONS, &call->read[0], rows);
     return NULL;
 }
 

@@ -35,17 +35,21 @@ static float apply_activation(int64_t function, float x, float *slope)
     return 0.5f * x * (1 + t);
 }
 
-static const float CLAMP = 7, CLAMPED_SLOPE = 1.702f;
+static const float SWIGLU_CLAMP_LIMIT = 7, CLAMPED_SWIGLU_SIGMOID_SCALE = 1.702f;
 
 /* Returns (up + 1) gate sigmoid(1.702 gate), where gate is clamped to at most 7, and up to -7 .. 7. Sets *by_gate and
  * *by_up to the derivatives. */
 static float clamped_swiglu(float gate, float up, float *by_gate, float *by_up)
 {
-    const float x = gate < CLAMP ? gate : CLAMP;
-    const float u = up < -CLAMP ? -CLAMP : up < CLAMP ? up : CLAMP;
-    const float s = sigmoid(CLAMPED_SLOPE * x);
-    *by_gate = gate <= CLAMP ? (u + 1) * s * (1 + CLAMPED_SLOPE * x * (1 - s)) : 0;
-    *by_up = up >= -CLAMP && up <= CLAMP ? x * s : 0;
+    const float x = gate < SWIGLU_CLAMP_LIMIT ? gate : SWIGLU_CLAMP_LIMIT;
+    const float u = up < -SWIGLU_CLAMP_LIMIT  ? -SWIGLU_CLAMP_LIMIT
+                    : up < SWIGLU_CLAMP_LIMIT ? up
+                                              : SWIGLU_CLAMP_LIMIT;
+    const float s = sigmoid(CLAMPED_SWIGLU_SIGMOID_SCALE * x);
+    *by_gate = gate <= SWIGLU_CLAMP_LIMIT
+                   ? (u + 1) * s * (1 + CLAMPED_SWIGLU_SIGMOID_SCALE * x * (1 - s))
+                   : 0;
+    *by_up = up >= -SWIGLU_CLAMP_LIMIT && up <= SWIGLU_CLAMP_LIMIT ? x * s : 0;
     return (u + 1) * x * s;
 }
 
@@ -54,7 +58,7 @@ static float apply_gated(int64_t function, float gate, float up, float *by_gate,
 {
     if (function == FUNCTION_CLAMPED)
         return clamped_swiglu(gate, up, by_gate, by_up);
-    if (function == FUNCTION_OF_KIND) { /* silu, whose derivative is s (1 + x (1 - s)) */
+    if (function == ACTIVATION_FUNCTION_OF_KIND) { /* silu, whose derivative is s (1 + x (1 - s)) */
         const float s = sigmoid(gate);
         *by_up = gate * s;
         *by_gate = up * s * (1 + gate * (1 - s));

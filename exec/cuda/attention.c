@@ -47,8 +47,8 @@ struct attentions {
     enum exec_attention wanted_kernels;
     const struct cudnn *dnn;     /* NULL: tiles compute everything */
     char not_fused_reason[1024]; /* why cuDNN cannot be used, or does not compute an op */
-    struct attention *first_attention;
-    struct fused_plan *first_plan;
+    struct attention *attention_list_head;
+    struct fused_plan *fused_plan_list_head;
     /* the handles with which plans were built. They stay open, since a plan may refer to its handle. */
     void *builder_handles[THREADS_MAX + 1];
     uint32_t builder_count;
@@ -104,19 +104,19 @@ void attentions_free(struct attentions *all)
 {
     if (all == NULL)
         return;
-    while (all->first_attention != NULL) {
-        struct attention *next = all->first_attention->next;
-        attention_tiles_free(all->first_attention->tiles);
-        free(all->first_attention);
-        all->first_attention = next;
+    while (all->attention_list_head != NULL) {
+        struct attention *next = all->attention_list_head->next;
+        attention_tiles_free(all->attention_list_head->tiles);
+        free(all->attention_list_head);
+        all->attention_list_head = next;
     }
-    while (all->first_plan != NULL) {
-        struct fused_plan *next = all->first_plan->next;
+    while (all->fused_plan_list_head != NULL) {
+        struct fused_plan *next = all->fused_plan_list_head->next;
 #ifdef HAVE_CUDNN
-        fused_free(all->first_plan->fused);
+        fused_free(all->fused_plan_list_head->fused);
 #endif
-        free(all->first_plan);
-        all->first_plan = next;
+        free(all->fused_plan_list_head);
+        all->fused_plan_list_head = next;
     }
 #ifdef HAVE_CUDNN
     while (all->builder_count > 0)
@@ -131,7 +131,7 @@ static bool find_visible_part(const struct work *work, struct attention_part *pa
 {
     const int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
     bool window = work->attention.mask == MASK_WINDOW && work->attention.window < q + offset;
-    *part = (struct attention_part){0, q, kv, window ? work->attention.window : 0, FUSED_ALL};
+    *part = (struct attention_part){0, q, kv, window ? work->attention.window : 0, FUSED_MASK_NONE};
     if (work->attention.mask >= MASK_DOCUMENTS)
         return false;
     if (work->attention.mask == MASK_FULL || offset >= kv - 1)
@@ -140,11 +140,11 @@ static bool find_visible_part(const struct work *work, struct attention_part *pa
         part->first_query = -offset < q ? -offset : q;
         part->query_count = q - part->first_query;
         part->key_count = kv < part->query_count ? kv : part->query_count;
-        part->mask = FUSED_FROM_START;
+        part->mask = FUSED_MASK_CAUSAL_FROM_START;
         return true;
     }
     part->key_count = q + offset;
-    part->mask = FUSED_TO_END;
+    part->mask = FUSED_MASK_CAUSAL_TO_END;
     return part->key_count <= kv;
 }
 
@@ -158,7 +158,7 @@ bool attention_find_fused_part(const struct work *work, struct attention_part *p
     /* A single query sees all keys of the part, and cuDNN's release notes (9.18.1) warn of causal masks for one
      * query. */
     if (part->query_count == 1)
-        part->mask = FUSED_ALL;
+        part->mask = FUSED_MASK_NONE;
     return is_supported;
 }
 
@@ -223,7 +223,7 @@ static const char *why_documents_unsupported(const struct attentions *all, const
         major < 9)
         return "cuDNN takes documents on GPUs of compute capability 9.0 or later";
     return is_backward(call) ? why_backward_unsupported(all, documents->most_q, documents->most_kv,
-                                                        documents->whole_kv_tiles)
+                                                        documents->has_whole_kv_tiles)
                              : NULL;
 }
 
@@ -271,13 +271,13 @@ static struct fused_plan *find_or_add_plan(struct attentions *all, const struct 
         shape.all_q = w->attention.q;
         shape.all_kv = w->attention.kv;
     }
-    for (struct fused_plan *p = all->first_plan; p != NULL; p = p->next)
+    for (struct fused_plan *p = all->fused_plan_list_head; p != NULL; p = p->next)
         if (memcmp(&p->shape, &shape, sizeof shape) == 0)
             return p;
     struct fused_plan *p = heap_zalloc(1, sizeof *p);
     p->shape = shape;
-    p->next = all->first_plan;
-    all->first_plan = p;
+    p->next = all->fused_plan_list_head;
+    all->fused_plan_list_head = p;
     return p;
 }
 #endif
@@ -288,8 +288,8 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
     struct attention *a = heap_zalloc(1, sizeof *a);
     a->owner = all;
     a->planned_call = *call;
-    a->next = all->first_attention;
-    all->first_attention = a;
+    a->next = all->attention_list_head;
+    all->attention_list_head = a;
 #ifdef HAVE_CUDNN
     const char *why = all->dnn != NULL ? why_not_fused(all, call, documents, &a->part) : NULL;
     if (all->dnn != NULL && why == NULL) {
@@ -370,11 +370,11 @@ static void *build_plans(void *argument)
 
 static void build_plans_in_parallel(struct attentions *all)
 {
-    struct plan_builders b = {.all = all, .next_plan = all->first_plan};
+    struct plan_builders b = {.all = all, .next_plan = all->fused_plan_list_head};
     pthread_t thread[THREADS_MAX];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int wanted = 0, started = 0;
-    for (const struct fused_plan *p = all->first_plan; p != NULL; p = p->next)
+    for (const struct fused_plan *p = all->fused_plan_list_head; p != NULL; p = p->next)
         wanted++;
     wanted = wanted < processors ? wanted : (int)processors;
     cudaGetDevice(&b.device);
@@ -392,10 +392,10 @@ static void build_plans_in_parallel(struct attentions *all)
 enum status attentions_build(struct attentions *all, struct diag *diag)
 {
 #ifdef HAVE_CUDNN
-    if (all->first_plan != NULL)
+    if (all->fused_plan_list_head != NULL)
         build_plans_in_parallel(all);
 #endif
-    for (struct attention *a = all->first_attention; a != NULL; a = a->next) {
+    for (struct attention *a = all->attention_list_head; a != NULL; a = a->next) {
         if (a->fused_plan != NULL && a->fused_plan->fused == NULL) {
             if (all->wanted_kernels == EXEC_ATTENTION_FUSED)
                 return diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_SYSTEM,
@@ -414,7 +414,7 @@ enum status attentions_build(struct attentions *all, struct diag *diag)
     return STATUS_OK;
 }
 
-const char *attentions_why_tiles(const struct attentions *all)
+const char *attentions_why_not_fused(const struct attentions *all)
 {
     return all->tiles_count > 0 && all->wanted_kernels == EXEC_ATTENTION_AUTO
                ? all->not_fused_reason
@@ -426,7 +426,7 @@ void attentions_describe(const struct attentions *all, char *text, size_t size)
     const char *ways = all->fused_count == 0   ? all->tiles_count == 0 ? "none" : "tiles"
                        : all->tiles_count == 0 ? "cudnn"
                                                : "cudnn and tiles";
-    const char *why = attentions_why_tiles(all);
+    const char *why = attentions_why_not_fused(all);
     snprintf(text, size, "%s%s%s%s", ways, why != NULL ? " (" : "", why != NULL ? why : "",
              why != NULL ? ")" : "");
 }

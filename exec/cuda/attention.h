@@ -20,7 +20,7 @@ struct attentions;
 
 /* Makes the state of all attention of a run. wanted: the caller's exec_options.attention. If it asks for cuDNN, and
  * cuDNN cannot be opened, returns NULL after a message. If it leaves the choice open, tiles are used then, and
- * attentions_why_tiles() says why. */
+ * attentions_why_not_fused() says why. */
 struct attentions *attentions_new(struct products *products, enum exec_attention wanted,
                                   struct diag *diag);
 void attentions_free(struct attentions *attentions);
@@ -32,12 +32,12 @@ struct attention_documents {
     int64_t count;               /* number of documents, which is the same on each rank */
     int64_t most_q, most_kv;     /* the most rows of q, and of k and v, in one document */
     bool cover_q, cover_kv;      /* every row of q, or of k and v, is in a document */
-    bool whole_kv_tiles;         /* the keys of each are a multiple of VERSION_TILE (versions.h) */
+    bool has_whole_kv_tiles;     /* the keys of each are a multiple of VERSION_TILE (versions.h) */
     uint8_t mask;                /* enum fused_mask */
 };
 
 /* Plans the attention of a call; of the call's addresses only the alignment matters. documents: those of an attention
- * over documents (work_has_documents()), else NULL. Returns NULL, after a message, if no implementation that
+ * over documents (work_pairs_depend_on_rank()), else NULL. Returns NULL, after a message, if no implementation that
  * exec_options.attention allows can compute it. */
 struct attention *attention_new(struct attentions *attentions, const struct call *call,
                                 const struct attention_documents *documents, struct diag *diag);
@@ -46,11 +46,11 @@ struct attention *attention_new(struct attentions *attentions, const struct call
 enum status attentions_build(struct attentions *attentions, struct diag *diag);
 /* Call after attentions_build(). Returns why some attention is computed by tiles; NULL: none is, or the caller asked
  * for tiles. */
-const char *attentions_why_tiles(const struct attentions *attentions);
+const char *attentions_why_not_fused(const struct attentions *attentions);
 /* Returns cuDNN's version; 0: it is not open. */
 int attentions_cudnn_version(const struct attentions *attentions);
 /* Writes to text what computes attention: "cudnn", "tiles", "cudnn and tiles" or, without attention, "none". If
- * attentions_why_tiles() has a reason, it follows in parentheses. */
+ * attentions_why_not_fused() has a reason, it follows in parentheses. */
 void attentions_describe(const struct attentions *attentions, char *text, size_t size);
 
 size_t attention_scratch_bytes(const struct attention *attention);

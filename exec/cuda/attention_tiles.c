@@ -78,9 +78,9 @@ static uint8_t alignment_log2_of(const struct operand *operand, int64_t dim)
 
 /* Plans the matrix products for a block of `rows` query rows. Returns false, after a message, if cuBLASLt has no
  * algorithm for one of them. */
-static bool plan_block(struct attention_tiles *t, struct products *products,
-                       const struct call *call, const struct product **plan, int64_t rows,
-                       struct diag *diag)
+static bool plan_products_of_block(struct attention_tiles *t, struct products *products,
+                                   const struct call *call, const struct product **plan,
+                                   int64_t rows, struct diag *diag)
 {
     const struct work *w = &t->work;
     const int64_t kv = w->attention.kv, dim = w->attention.dim, vdim = work_attention_vdim(w);
@@ -133,8 +133,8 @@ struct attention_tiles *attention_tiles_new(struct products *products, const str
         }
     lay_out_scratch(t);
     int64_t rest = t->work.attention.q % t->block_rows;
-    if (!plan_block(t, products, call, t->plans[0], t->block_rows, diag) ||
-        (rest > 0 && !plan_block(t, products, call, t->plans[1], rest, diag))) {
+    if (!plan_products_of_block(t, products, call, t->plans[0], t->block_rows, diag) ||
+        (rest > 0 && !plan_products_of_block(t, products, call, t->plans[1], rest, diag))) {
         free(t);
         return NULL;
     }
@@ -255,7 +255,7 @@ static void run_backward_block(struct tiles_op *r, int64_t head, int64_t first, 
     multiply(r, plan[D_Q], ds.data, k, row_address(&c->write[0], first, heads, head, dim));
 }
 
-static void run_all_blocks(struct tiles_op *r, int64_t head)
+static void run_query_blocks_of_head(struct tiles_op *r, int64_t head)
 {
     const struct attention_tiles *t = r->tiles;
     const int64_t q = t->work.attention.q;
@@ -283,7 +283,7 @@ static void backward_kv_head(struct tiles_op *r, int64_t kv_head)
                                                         (size_t)(kv * dims[i]) * sizeof(float),
                                                         r->context->stream));
     for (int64_t head = kv_head * each; head < (kv_head + 1) * each; head++)
-        run_all_blocks(r, head);
+        run_query_blocks_of_head(r, head);
     for (uint32_t i = 0; i < 2 && has_no_error(r); i++) {
         struct cuda_array from = {scratch_address(r, sums[i]), DTYPE_F32};
         struct cuda_array to = {row_address(&c->write[1 + i], 0, kv_heads, kv_head, dims[i]),
@@ -310,7 +310,7 @@ const char *attention_tiles_run(const struct attention_tiles *tiles, const struc
             backward_kv_head(&r, i);
     else
         for (int64_t i = 0; i < w->attention.heads && has_no_error(&r); i++)
-            run_all_blocks(&r, i);
+            run_query_blocks_of_head(&r, i);
     if (r.product_error != 0)
         return product_error_text(tiles->products, r.product_error);
     return r.cuda_error != 0 ? cudaGetErrorString((cudaError_t)r.cuda_error) : NULL;

@@ -63,7 +63,7 @@ static void init_ranks(struct cuda *cuda)
         rank->streams = heap_zalloc(run->ir->stream_count, sizeof *rank->streams);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
             rank->streams[s].rank = rank;
-            rank->streams[s].stream_row = (uint8_t)s;
+            rank->streams[s].stream_index_in_ir = (uint8_t)s;
         }
     }
 }
@@ -72,10 +72,12 @@ static void open_barriers(struct cuda *cuda)
 {
     const struct assignment *assignment = &cuda->run->assignment;
     const struct ir *ir = cuda->run->ir;
-    cuda->barrier_begin = heap_zalloc((size_t)ir->group_count + 1, sizeof *cuda->barrier_begin);
+    cuda->first_barrier_by_group =
+        heap_zalloc((size_t)ir->group_count + 1, sizeof *cuda->first_barrier_by_group);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        cuda->barrier_begin[g] = cuda->barrier_count;
-        cuda->barrier_count += assignment->instance_count[g] * assignment->max_barriers_of_group[g];
+        cuda->first_barrier_by_group[g] = cuda->barrier_count;
+        cuda->barrier_count +=
+            assignment->instance_count[g] * assignment->most_barriers_by_group[g];
     }
     cuda->barrier_arrivals =
         heap_zalloc((size_t)cuda->barrier_count + 1, sizeof *cuda->barrier_arrivals);
@@ -105,9 +107,9 @@ static enum status open_rank(struct cuda *cuda, struct cuda_rank *rank, struct d
     return status == STATUS_OK ? cuda_open_memory(rank, diag) : status;
 }
 
-static void add_note_on_tiles(const struct cuda *cuda)
+static void add_note_on_unfused_attention(const struct cuda *cuda)
 {
-    const char *why = attentions_why_tiles(cuda->attentions);
+    const char *why = attentions_why_not_fused(cuda->attentions);
     if (why != NULL && cuda->run->options->notes != NULL && run_has_rank(cuda->run, 0))
         diag_note(
             cuda->run->options->notes, (struct loc){.name = "attention"},
@@ -135,7 +137,7 @@ static void add_note_on_missing_epilogues(const struct cuda *cuda)
  * the order of experts. */
 static enum status check_routing(const struct ir *ir, struct diag *diag)
 {
-    bool listed = ir->routing.is_spread;
+    bool listed = ir->routing.spreads_experts_of_token;
     for (uint32_t s = 0; s < ir->shape_count; s++)
         listed |= work_is_permutation(&ir->shape[s]) && work_routing_list_index(&ir->shape[s]) >= 0;
     return listed ? diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
@@ -176,7 +178,7 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
         cuda_list_ops(&cuda->rank_states[r]);
     status = cuda_prepare_ops(cuda, diag);
     if (status == STATUS_OK)
-        add_note_on_tiles(cuda);
+        add_note_on_unfused_attention(cuda);
     if (status == STATUS_OK)
         add_note_on_missing_epilogues(cuda);
     if (status == STATUS_OK && cuda->shares_one_gpu)
@@ -223,7 +225,7 @@ static void cuda_close(struct exec_run *run)
     cuda_free_prepared_ops(cuda);
     attentions_free(cuda->attentions);
     products_free(cuda->products);
-    free(cuda->barrier_begin);
+    free(cuda->first_barrier_by_group);
     free((void *)cuda->barrier_arrivals);
     free(cuda->rank_states);
     free(cuda);
@@ -294,10 +296,10 @@ static bool cuda_draw_block(struct exec_run *run, uint32_t r, enum memory memory
 /* ---- functions that the executor calls in a step ---- */
 
 /* Records the base event of a step, by which times on the device's clock become times on the host's. First the host
- * waits for the device: NaNs of cuda_poison() and copies of cuda_write_memory() may be pending on the legacy stream,
+ * waits for the device: NaNs of cuda_fill_memory_with_poison() and copies of cuda_write_memory() may be pending on the legacy stream,
  * for which the streams of the step do not wait. Nothing else runs then, so the event ends at most a few microseconds
  * before the host sees it. */
-static void record_step_base(struct cuda_rank *rank)
+static void record_step_begin_event(struct cuda_rank *rank)
 {
     cudaError_t settled = cudaDeviceSynchronize();
     if (settled != cudaSuccess) {
@@ -307,10 +309,10 @@ static void record_step_base(struct cuda_rank *rank)
     cudaStream_t stream = NULL;
     for (uint32_t s = 0; s < rank->run->ir->stream_count && stream == NULL; s++)
         stream = rank->streams[s].handle;
-    cudaError_t error = cudaEventRecord(rank->step_base_event, stream);
+    cudaError_t error = cudaEventRecord(rank->step_begin_event, stream);
     if (error == cudaSuccess)
-        error = cudaEventSynchronize(rank->step_base_event);
-    rank->step_base_s = run_now_s();
+        error = cudaEventSynchronize(rank->step_begin_event);
+    rank->step_begin_event_s = run_now_s();
     if (error != cudaSuccess)
         cuda_record_failure(rank, IR_NONE, "cudaEventSynchronize", error);
 }
@@ -333,10 +335,11 @@ static void cuda_begin_step(struct exec_run *run)
             stream->issued_ops = stream->launched_ops = stream->ended_ops = 0;
             stream->waits_for_peers = false;
         }
-        cudaError_t error = run->options->finds_unwritten_reads ? cuda_poison(rank) : cudaSuccess;
+        cudaError_t error =
+            run->options->finds_unwritten_reads ? cuda_fill_memory_with_poison(rank) : cudaSuccess;
         if (error != cudaSuccess)
             cuda_record_failure(rank, IR_NONE, "cudaMemset", error);
-        record_step_base(rank);
+        record_step_begin_event(rank);
     }
     cuda_forget_times(run);
     sm_hog_begin(cuda);
@@ -396,10 +399,10 @@ static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
         return nccl_barrier(&cuda->rank_states[r], op);
     }
     atomic_uint *arrivals =
-        &cuda->barrier_arrivals[cuda->barrier_begin[group] +
+        &cuda->barrier_arrivals[cuda->first_barrier_by_group[group] +
                                 assignment_group_instance(assignment, r, group) *
-                                    assignment->max_barriers_of_group[group] +
-                                assignment->collective_number[op]];
+                                    assignment->most_barriers_by_group[group] +
+                                assignment->collective_number_by_op[op]];
     atomic_store(&cuda->rank_states[r]
                       .host_has_reached_barrier[cuda_op_index_in_role(&cuda->rank_states[r], op)],
                  true);

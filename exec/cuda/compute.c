@@ -165,9 +165,9 @@ static int latent_keys_backward(const struct call *call, const struct cuda_launc
         place->stream);
 }
 
-static enum cuda_function activation_function_of(const struct call *call)
+static enum cuda_activation_function activation_function_of(const struct call *call)
 {
-    return (enum cuda_function)call->work->activation.function;
+    return (enum cuda_activation_function)call->work->activation.function;
 }
 
 static int swiglu(const struct call *call, const struct cuda_launch_context *place)
@@ -331,7 +331,8 @@ static int quantise(const struct call *call, const struct cuda_launch_context *p
 /* Returns the first row of the vocabulary in a rank's part of the table. */
 static int64_t first_vocabulary_row(const struct call *call)
 {
-    return call->work->embedding.first + call->part_index * call->work->embedding.vocab;
+    return call->work->embedding.first +
+           call->index_in_sharding_group * call->work->embedding.vocab;
 }
 
 static int embedding(const struct call *call, const struct cuda_launch_context *place)
@@ -400,7 +401,8 @@ static int64_t vocabulary_columns(int64_t vocab, int64_t first, int64_t total)
 static int cross_entropy_partial(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    int64_t vocab = w->loss_partial.vocab, first = w->loss_partial.first + call->part_index * vocab;
+    int64_t vocab = w->loss_partial.vocab,
+            first = w->loss_partial.first + call->index_in_sharding_group * vocab;
     return cuda_cross_entropy_partial(
         call->write[0].data, read_array(call, 0), call->read[1].data, w->loss_partial.rows, vocab,
         vocabulary_columns(vocab, first, w->loss_partial.total), first, place->stream);
@@ -411,7 +413,7 @@ static int cross_entropy_partial_backward(const struct call *call,
 {
     const struct work *w = call->work;
     int64_t vocab = w->loss_backward.vocab,
-            first = w->loss_backward.first + call->part_index * vocab;
+            first = w->loss_backward.first + call->index_in_sharding_group * vocab;
     return cuda_cross_entropy_partial_backward(
         write_array(call, 0), read_array(call, 0), call->read[1].data, call->read[2].data,
         w->loss_backward.rows, vocab, vocabulary_columns(vocab, first, w->loss_backward.total),
@@ -563,7 +565,7 @@ static int head_reduce(const struct call *call, const struct cuda_launch_context
 
 /* Returns the pairs of one of a call's lists. A call that is measured without a schedule has `room` pairs (i, i). */
 static struct cuda_row_pairs cuda_row_pairs_of(const struct cuda_launch_context *place,
-                                               enum moved_list which, int64_t room)
+                                               enum moved_rows_list_kind which, int64_t room)
 {
     return place->row_pairs != NULL ? place->row_pairs[which] : (struct cuda_row_pairs){NULL, room};
 }
@@ -580,7 +582,7 @@ static int take_rows(const struct call *call, const struct cuda_launch_context *
         .y_rows = to,
         .x_rows = rows,
         .row_bytes = w->take_rows.width * (int64_t)dtype_bytes((enum dtype)call->write[0].dtype),
-        .to_outer = how != TAKE_PLACE,
+        .to_outer = how != TAKE_ARRIVED_ROWS_TO_POSITIONS,
         .zeroes_other_rows = true,
     };
     if (how == TAKE_GATHER && call->read_count > 1) {
@@ -649,13 +651,14 @@ static int merge_tiles(const struct call *call, const struct cuda_launch_context
 static struct cuda_sinks cuda_sinks_of(const struct call *call, uint32_t o)
 {
     const struct work *w = call->work;
-    return (struct cuda_sinks){
-        .o = read_array(call, o),
-        .sink = array_from_index(read_array(call, o + 2), call->part_index * w->sink.heads),
-        .lse = call->read[o + 1].data,
-        .rows = w->sink.rows,
-        .heads = w->sink.heads,
-        .dim = w->sink.dim};
+    return (struct cuda_sinks){.o = read_array(call, o),
+                               .sink =
+                                   array_from_index(read_array(call, o + 2),
+                                                    call->index_in_sharding_group * w->sink.heads),
+                               .lse = call->read[o + 1].data,
+                               .rows = w->sink.rows,
+                               .heads = w->sink.heads,
+                               .dim = w->sink.dim};
 }
 
 static int sink(const struct call *call, const struct cuda_launch_context *place)
@@ -681,7 +684,7 @@ static int sink_backward(const struct call *call, const struct cuda_launch_conte
     const struct work *w = call->work;
     const struct cuda_sinks s = cuda_sinks_of(call, 1);
     const struct cuda_array own =
-        array_from_index(write_array(call, 0), call->part_index * s.heads);
+        array_from_index(write_array(call, 0), call->index_in_sharding_group * s.heads);
     const struct cuda_array terms = {place->scratch, CUDA_F32};
     int error = cuda_begin_sum(write_array(call, 0), read_array_or_none(call, 4), w->sink.sinks,
                                place->stream);
@@ -695,7 +698,7 @@ static int sink_backward(const struct call *call, const struct cuda_launch_conte
                                    (char *)place->scratch + sink_term_bytes(w), place->stream);
 }
 
-const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
+const struct cuda_kernel_table_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_SINK] = {sink, NULL},
     [WORK_SINK_BACKWARD] = {sink_backward, sink_scratch_bytes},
     [WORK_MERGE] = {merge_tiles, NULL},

@@ -17,7 +17,7 @@ struct cuda_launch_context {
     /* memory of the host, to which a kernel that finds wrong data writes fault_mark */
     int32_t *fault_mark_address;
     int32_t fault_mark; /* op + 1 */
-    /* for attention over documents (work_has_documents()): the first and the end of the keys that each row sees (struct
+    /* for attention over documents (work_pairs_depend_on_rank()): the first and the end of the keys that each row sees (struct
      * cuda_mask); else NULL */
     const int32_t *visible_keys;
     /* for attention over documents that cuDNN computes: where the documents begin in q, k and v; else NULL */
@@ -32,12 +32,12 @@ struct cuda_launch_context {
 /* Enqueues the work of a call on place->stream. Returns a cudaError_t. */
 typedef int cuda_compute(const struct call *call, const struct cuda_launch_context *place);
 
-struct cuda_compute_row {
+struct cuda_kernel_table_row {
     cuda_compute *run;
     size_t (*scratch)(const struct work *work); /* bytes of scratch memory; NULL: none */
 };
 
-extern const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT];
+extern const struct cuda_kernel_table_row cuda_compute_rows[WORK_KIND_COUNT];
 
 /* Enqueues a fill of `count` elements of y with the values to which a sum is then added: those of `before`, or zeros if
  * before.data is NULL. The two arrays may be the same. Returns a cudaError_t. */

@@ -39,7 +39,7 @@ struct cuda_rank;
  * watcher, which must not wait for a thread that is stuck in a call, reads the atomic members without the lock. */
 struct cuda_stream {
     struct cuda_rank *rank;
-    uint8_t stream_row; /* row of ir.stream */
+    uint8_t stream_index_in_ir; /* row of ir.stream */
     cudaStream_t handle;
     struct assignment_stream op_list;
     _Atomic uint32_t issued_ops;   /* ops that the host has issued in the current step */
@@ -90,30 +90,30 @@ struct cuda_rank {
     int32_t *visible_keys;
     /* (shapes) where the documents of each attention begin; NULL: the rank has no tables of documents */
     struct fused_documents *documents;
-    /* (assignment.needed_row_count, MOVED_LIST_COUNT) for each shape of work that moves rows between ranks, its lists
+    /* (assignment.needed_rows_shape_count, MOVED_LIST_COUNT) for each shape of work that moves rows between ranks, its lists
      * of rows, whose pairs are in device memory. cuda_row_pairs_of_op() finds the lists of an op. */
     struct cuda_row_pairs *row_pairs;
     int64_t *expert_begins; /* device memory: the tables of cuda_expert_begins() */
     /* memory of the host, into which a kernel that finds wrong data writes op + 1 */
     int32_t *fault_mark_address;
-    cudaEvent_t step_base_event; /* an event that is recorded when the step begins */
-    double step_base_s;          /* the time of that event on the host's clock */
+    cudaEvent_t step_begin_event; /* an event that is recorded when the step begins */
+    double step_begin_event_s;    /* the time of that event on the host's clock */
     /* the rank is counted in run->running_op_count; guarded by poll_lock */
-    bool is_counted_running;
+    bool is_counted_in_running_ops;
     pthread_mutex_t own_lock, poll_lock;
 };
 
 /* A plan of a product for those groups that have `rows` rows. */
-struct cuda_group_plan {
+struct cuda_group_product_plan {
     int64_t rows;
     const struct product *product;
 };
 
 /* The preparations for an op, made before the first step; the ranks of its role share them. */
 struct cuda_prepared {
-    /* for a product: (plan_count) plans, ascending by rows, one for each number of rows that a group has */
-    struct cuda_group_plan *group_plans;
-    uint32_t plan_count;
+    /* for a product: (group_product_plan_count) plans, ascending by rows, one for each number of rows that a group has */
+    struct cuda_group_product_plan *product_plans_of_groups;
+    uint32_t group_product_plan_count;
     uint8_t epilogue; /* enum product_epilogue: what its one plan computes of the next op */
     bool is_computed_by_previous_op; /* the call of an op before also computes this op */
     bool computes_next_norm;         /* its kernel also computes the norm after it */
@@ -157,7 +157,7 @@ struct cuda {
      * share */
     bool must_poll_again;
     /* (groups) the row in barrier_arrivals[] of the group's first barrier */
-    uint32_t *barrier_begin;
+    uint32_t *first_barrier_by_group;
     atomic_uint *barrier_arrivals; /* (barrier_count) members that have arrived */
     uint32_t barrier_count;
     struct sm_hog sm_hog;
@@ -232,7 +232,7 @@ bool cuda_wait_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
 
 enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
-/* Returns, for an attention over documents (work_has_documents()) on a rank, the keys that each row sees, in device
+/* Returns, for an attention over documents (work_pairs_depend_on_rank()) on a rank, the keys that each row sees, in device
  * memory (`visible` of struct cuda_mask); NULL for other ops. */
 const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op);
 /* Returns, for an op that moves rows between context ranks, its lists of rows on a rank, [MOVED_LIST_COUNT]
@@ -243,7 +243,7 @@ const struct cuda_row_pairs *cuda_row_pairs_of_op(const struct cuda_rank *rank, 
 const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op);
 /* Fills the parts of the rank's planned arenas, in all memories, that hold no bound buffer with NaNs, so that a read
  * before the first write shows in the results. */
-cudaError_t cuda_poison(const struct cuda_rank *rank);
+cudaError_t cuda_fill_memory_with_poison(const struct cuda_rank *rank);
 /* Returns the NUMA node to which a device is attached; -1: unknown. */
 int cuda_numa_node(int device);
 
@@ -268,7 +268,7 @@ void cuda_begin_launches_of(const struct cuda_rank *rank, uint32_t op);
 void cuda_end_launches(void);
 /* True if the run records a trace, and times each op by CUDA events before and after it; false without a trace, and if
  * CUPTI times the ops. */
-bool cuda_times_by_events(const struct exec_run *run);
+bool cuda_takes_op_times_from_events(const struct exec_run *run);
 /* Called before a step. If CUPTI times ops, drops its records so far, and marks the times of all ops as unknown
  * (NaN). */
 void cuda_forget_times(struct exec_run *run);

@@ -44,8 +44,9 @@ static struct cupti_span span_of(uint64_t id, const struct cupti_record *record)
                                known ? 1e-9 * (double)record->end_ns : 0, 1};
 }
 
-size_t cupti_join_spans(struct cupti_record *record, size_t records, struct cupti_op_of_call *tie,
-                        size_t ties, struct cupti_span *span)
+size_t cupti_join_records_into_spans(struct cupti_record *record, size_t records,
+                                     struct cupti_op_of_call *tie, size_t ties,
+                                     struct cupti_span *span)
 {
     size_t found = 0, spans = 0, known = 0;
     if (ties == 0)
@@ -261,7 +262,7 @@ bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why)
         snprintf(why, CUPTI_WHY, "CUPTI dropped %zu records for want of memory", dropped);
     if (is_complete) {
         *span = heap_zalloc(records + 1, sizeof **span);
-        *spans = cupti_join_spans(record, records, tie, ties, *span);
+        *spans = cupti_join_records_into_spans(record, records, tie, ties, *span);
     }
     records = ties = dropped = 0;
     read_error = CUPTI_SUCCESS;

@@ -48,7 +48,8 @@ struct cupti_op_of_call {
     uint32_t call_id;
     uint64_t op_id;
 };
-size_t cupti_join_spans(struct cupti_record *record, size_t records, struct cupti_op_of_call *tie,
-                        size_t ties, struct cupti_span *span);
+size_t cupti_join_records_into_spans(struct cupti_record *record, size_t records,
+                                     struct cupti_op_of_call *tie, size_t ties,
+                                     struct cupti_span *span);
 
 #endif

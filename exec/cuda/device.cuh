@@ -23,7 +23,7 @@
 #define DYNAMIC_SHARED(name) extern __shared__ float name[]
 /* Must come before a launch that needs more than SHARED_FREE bytes of shared memory, static variables included. bytes:
  * those that are dynamic. */
-#define ALLOW_SHARED(kernel, bytes)                                                                \
+#define ALLOW_DYNAMIC_SHARED_BYTES(kernel, bytes)                                                                \
     (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 
 static __device__ __forceinline__ float from_bf16(uint16_t bits)
@@ -74,7 +74,7 @@ static inline struct array array_of(struct cuda_array a)
     struct array array = {(char *)a.data, a.dtype, ((uintptr_t)a.data & 15) == 0};
     return array;
 }
-static inline struct array floats_of(const float *x)
+static inline struct array f32_array_of(const float *x)
 {
     struct array array = {(char *)(uintptr_t)x, CUDA_F32, ((uintptr_t)x & 15) == 0};
     return array;
@@ -290,7 +290,7 @@ static __device__ __forceinline__ uint32_t column_groups(int64_t cols)
 
 /* Loops over a thread's groups of eight columns of a matrix whose rows have `groups` groups. A group is w.column_group
  * of row w.row. */
-#define FOR_GROUPS(w, rows, groups)                                                                \
+#define FOR_EACH_COLUMN_GROUP(w, rows, groups)                                                                \
     for (struct column_group_position w = walk_begin(groups); w.row < (rows); walk_on(w, groups))
 
 static __device__ __forceinline__ struct cuda_row_pair pair_at(const struct cuda_row_pairs &pairs,
@@ -308,7 +308,7 @@ static __device__ __forceinline__ bool has_inner_row(const struct cuda_row_pairs
 }
 
 /* Loops over a thread's columns of the row of its block, eight at a time: the n columns from c on. */
-#define FOR_COLUMNS(c, n, cols)                                                                    \
+#define FOR_EACH_EIGHT_COLUMNS(c, n, cols)                                                                    \
     for (int64_t c = (int64_t)threadIdx.x * EIGHT, n = at_most_eight((cols)-c); c < (cols);        \
          c += (int64_t)blockDim.x * EIGHT, n = at_most_eight((cols)-c))
 

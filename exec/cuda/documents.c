@@ -11,10 +11,10 @@ enum { ALIGNMENT = 16 };
 
 /* ---- documents that cuDNN can compute ---- */
 
-static const struct assignment_pieces *attention_pieces_of_rank(const struct assignment *assignment,
-                                                                uint32_t shape, uint32_t rank)
+static const struct assignment_attention_pieces *
+attention_pieces_of_rank(const struct assignment *assignment, uint32_t shape, uint32_t rank)
 {
-    return &assignment->attention_pieces[(size_t)assignment->pieces_row_of_shape[shape] *
+    return &assignment->attention_pieces[(size_t)assignment->attention_pieces_row_by_shape[shape] *
                                              assignment->ranks +
                                          rank];
 }
@@ -23,14 +23,14 @@ static const struct assignment_pieces *attention_pieces_of_rank(const struct ass
 static bool piece_has_mask(const struct attention_piece *p, enum fused_mask mask)
 {
     return p->window == 0 && p->query_count > 0 && p->key_count > 0 &&
-           (mask == FUSED_ALL ? p->offset >= p->key_count - 1
-            : mask == FUSED_FROM_START
+           (mask == FUSED_MASK_NONE ? p->offset >= p->key_count - 1
+            : mask == FUSED_MASK_CAUSAL_FROM_START
                 ? p->offset == 0 && p->query_count == p->key_count
                 : p->offset >= 0 && p->offset == p->key_count - p->query_count);
 }
 
 /* True if every piece begins at or after the end of the one before it, in queries and in keys. */
-static bool pieces_are_ascending(const struct assignment_pieces *pieces)
+static bool pieces_are_ascending(const struct assignment_attention_pieces *pieces)
 {
     for (uint32_t i = 1; i < pieces->piece_count; i++) {
         const struct attention_piece *before = &pieces->pieces[i - 1], *p = &pieces->pieces[i];
@@ -41,7 +41,8 @@ static bool pieces_are_ascending(const struct assignment_pieces *pieces)
     return true;
 }
 
-static bool all_pieces_have_mask(const struct assignment_pieces *pieces, enum fused_mask mask)
+static bool all_pieces_have_mask(const struct assignment_attention_pieces *pieces,
+                                 enum fused_mask mask)
 {
     for (uint32_t i = 0; i < pieces->piece_count; i++)
         if (!piece_has_mask(&pieces->pieces[i], mask))
@@ -51,7 +52,8 @@ static bool all_pieces_have_mask(const struct assignment_pieces *pieces, enum fu
 
 /* Adds the documents of a rank to *d, which describes those of the ranks before it. */
 static void add_documents_of_rank(struct attention_documents *d,
-                                  const struct assignment_pieces *pieces, const struct work *work)
+                                  const struct assignment_attention_pieces *pieces,
+                                  const struct work *work)
 {
     int64_t q = 0, kv = 0;
     for (uint32_t i = 0; i < pieces->piece_count; i++) {
@@ -60,7 +62,7 @@ static void add_documents_of_rank(struct attention_documents *d,
         kv += p->key_count;
         d->most_q = p->query_count > d->most_q ? p->query_count : d->most_q;
         d->most_kv = p->key_count > d->most_kv ? p->key_count : d->most_kv;
-        d->whole_kv_tiles = d->whole_kv_tiles && p->key_count % VERSION_TILE == 0;
+        d->has_whole_kv_tiles = d->has_whole_kv_tiles && p->key_count % VERSION_TILE == 0;
     }
     d->cover_q = d->cover_q && q == work->attention.q;
     d->cover_kv = d->cover_kv && kv == work->attention.kv;
@@ -68,16 +70,18 @@ static void add_documents_of_rank(struct attention_documents *d,
 
 bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attention_documents *d)
 {
-    static const enum fused_mask masks[] = {FUSED_FROM_START, FUSED_TO_END, FUSED_ALL};
+    static const enum fused_mask masks[] = {FUSED_MASK_CAUSAL_FROM_START, FUSED_MASK_CAUSAL_TO_END,
+                                            FUSED_MASK_NONE};
     const struct assignment *assignment = &run->assignment;
     const uint32_t shape = run->ir->op.shape[op], role = ir_role_of_op(run->ir, op);
     bool has_mask[3] = {true, true, true};
     *d = (struct attention_documents){
-        .cover_q = true, .cover_kv = true, .whole_kv_tiles = true, .count = -1};
-    if (assignment->pieces_row_of_shape[shape] == IR_NONE)
+        .cover_q = true, .cover_kv = true, .has_whole_kv_tiles = true, .count = -1};
+    if (assignment->attention_pieces_row_by_shape[shape] == IR_NONE)
         return false;
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++) {
-        const struct assignment_pieces *pieces = attention_pieces_of_rank(assignment, shape, r);
+        const struct assignment_attention_pieces *pieces =
+            attention_pieces_of_rank(assignment, shape, r);
         if (assignment_role_of(assignment, r) != role)
             continue;
         if (pieces->piece_count == 0)
@@ -95,7 +99,7 @@ bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attenti
         if (has_mask[m])
             d->mask = (uint8_t)masks[m];
     if (d->most_q == 1 && has_mask[2]) /* a single query: as in attention_find_fused_part() */
-        d->mask = FUSED_ALL;
+        d->mask = FUSED_MASK_NONE;
     if (d->why_unsupported == NULL && !has_mask[0] && !has_mask[1] && !has_mask[2])
         d->why_unsupported = "cuDNN has no mask that is that of all of its documents";
     return true;
@@ -124,15 +128,16 @@ size_t cuda_documents_bytes(const struct cuda_rank *rank)
     const struct assignment *assignment = &rank->run->assignment;
     size_t bytes = 0;
     for (uint32_t s = 0; s < rank->run->ir->shape_count; s++)
-        if (assignment->pieces_row_of_shape[s] != IR_NONE)
+        if (assignment->attention_pieces_row_by_shape[s] != IR_NONE)
             bytes += table_bytes(attention_pieces_of_rank(assignment, s, rank->rank)->piece_count);
     return bytes;
 }
 
 /* Writes at which element each document begins in a tensor whose rows have `step` elements, and where the last one
  * ends. keys: the tensor has a row for each key, not for each query. */
-static void write_document_offsets(int64_t *offset, const struct assignment_pieces *pieces,
-                                   bool keys, int64_t step)
+static void write_document_offsets(int64_t *offset,
+                                   const struct assignment_attention_pieces *pieces, bool keys,
+                                   int64_t step)
 {
     for (uint32_t i = 0; i < pieces->piece_count; i++) {
         const struct attention_piece *p = &pieces->pieces[i];
@@ -143,7 +148,8 @@ static void write_document_offsets(int64_t *offset, const struct assignment_piec
 
 /* Writes the table of an attention to memory of the host, from where it is copied to `device`. Sets *documents to the
  * addresses of its arrays there. */
-static void write_document_table(char *host, char *device, const struct assignment_pieces *pieces,
+static void write_document_table(char *host, char *device,
+                                 const struct assignment_attention_pieces *pieces,
                                  const struct work *work, struct fused_documents *documents)
 {
     const int64_t heads = work->attention.heads, kv_heads = work->attention.kv_heads;
@@ -185,9 +191,9 @@ enum status cuda_upload_documents(struct cuda_rank *rank, void *memory, struct d
     size_t at = 0;
     rank->documents = heap_zalloc(run->ir->shape_count, sizeof *rank->documents);
     for (uint32_t s = 0; s < run->ir->shape_count; s++) {
-        if (assignment->pieces_row_of_shape[s] == IR_NONE)
+        if (assignment->attention_pieces_row_by_shape[s] == IR_NONE)
             continue;
-        const struct assignment_pieces *pieces =
+        const struct assignment_attention_pieces *pieces =
             attention_pieces_of_rank(assignment, s, rank->rank);
         write_document_table(host + at, (char *)memory + at, pieces, &run->ir->shape[s],
                              &rank->documents[s]);
@@ -202,7 +208,8 @@ enum status cuda_upload_documents(struct cuda_rank *rank, void *memory, struct d
 const struct fused_documents *cuda_documents_of_op(const struct cuda_rank *rank, uint32_t op)
 {
     const uint32_t shape = rank->run->ir->op.shape[op];
-    return rank->documents != NULL && rank->run->assignment.pieces_row_of_shape[shape] != IR_NONE
+    return rank->documents != NULL &&
+                   rank->run->assignment.attention_pieces_row_by_shape[shape] != IR_NONE
                ? &rank->documents[shape]
                : NULL;
 }

@@ -81,7 +81,7 @@ static bool next_op_is_its_gelu(const struct ir *ir, uint32_t product)
     const struct view y = ir_write_view(ir, product, 0);
     const bool bias = w->matmul.epilogue == EPILOGUE_BIAS;
     return next->kind == WORK_GELU &&
-           (next->activation.function == FUNCTION_OF_KIND ||
+           (next->activation.function == ACTIVATION_FUNCTION_OF_KIND ||
             next->activation.function == FUNCTION_GELU) &&
            w->matmul.form == MATMUL_NT && w->matmul.accumulate == 0 &&
            is_same_view(ir_read_view(ir, product + 1, 0), y) &&

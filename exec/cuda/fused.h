@@ -13,9 +13,9 @@
 /* The masks of fused attention. A build without cuDNN uses them, too: to name the visible part of a tile
  * (attention.h). */
 enum fused_mask {
-    FUSED_ALL,
-    FUSED_FROM_START, /* query i sees keys up to i */
-    FUSED_TO_END      /* the last query sees all keys: query i up to i + kv - q; q <= kv */
+    FUSED_MASK_NONE,
+    FUSED_MASK_CAUSAL_FROM_START, /* query i sees keys up to i */
+    FUSED_MASK_CAUSAL_TO_END /* the last query sees all keys: query i up to i + kv - q; q <= kv */
 };
 
 /* The sizes and offsets of a call's documents, in device memory (cuDNN's ragged layout). Document d has q_rows[d] rows
@@ -36,7 +36,7 @@ struct fused_documents {
 struct fused_shape {
     int64_t q, kv, heads, kv_heads, dim, vdim; /* dim: of heads of q and k; vdim: of v and o */
     /* a query sees only the last `window` of the keys that the mask shows; 0: all of them. A window needs a mask other
-     * than FUSED_ALL, and q <= kv. */
+     * than FUSED_MASK_NONE, and q <= kv. */
     int64_t window;
     uint8_t mask; /* enum fused_mask */
     uint8_t is_backward, is_f16, unused[5];

@@ -333,19 +333,19 @@ static descriptor scores_of_documents(struct fused *g, descriptor x)
     return add_score_selection(g, x, f32_scalar(g, UID_BEYOND, -INFINITY), both);
 }
 
-/* Adds the masks. For FUSED_ALL the result is x. Otherwise it is x where row (+ kv - q) >= col and, with a window, col
- * + window (- kv + q) > row; elsewhere it is minus infinity. Terms in parentheses are for FUSED_TO_END. cuDNN
+/* Adds the masks. For FUSED_MASK_NONE the result is x. Otherwise it is x where row (+ kv - q) >= col and, with a window, col
+ * + window (- kv + q) > row; elsewhere it is minus infinity. Terms in parentheses are for FUSED_MASK_CAUSAL_TO_END. cuDNN
  * recognises the two conditions in this order only, each with index tensors of its own (cudnn-frontend,
  * node/diagonal_band_mask.h). */
 static descriptor masked_scores(struct fused *g, descriptor x)
 {
     const struct fused_shape *s = &g->shape;
     struct mask_operands m = {.x = x};
-    if (s->mask == FUSED_ALL)
+    if (s->mask == FUSED_MASK_NONE)
         return x;
-    m.hidden = f32_scalar(g, UID_HIDDEN_SCORE, -INFINITY);
+    m.hidden = f32_scalar(g, UID_SCORE_OF_MASKED_PAIRS, -INFINITY);
     add_indices(g, &m);
-    if (s->mask == FUSED_TO_END) {
+    if (s->mask == FUSED_MASK_CAUSAL_TO_END) {
         m.keys = s->documents > 0 ? g->kv_rows : i32_scalar(g, UID_COLS, s->kv);
         m.queries = s->documents > 0 ? g->q_rows : i32_scalar(g, UID_ROWS, s->q);
         m.row = add_shifted_index(g, CUDNN_POINTWISE_ADD, m.row, m.keys);
@@ -356,7 +356,7 @@ static descriptor masked_scores(struct fused *g, descriptor x)
         return m.x;
     add_indices(g, &m);
     m.col = add_shifted_index(g, CUDNN_POINTWISE_ADD, m.col, i32_scalar(g, UID_WINDOW, s->window));
-    if (s->mask == FUSED_TO_END) {
+    if (s->mask == FUSED_MASK_CAUSAL_TO_END) {
         m.col = add_shifted_index(g, CUDNN_POINTWISE_SUB, m.col, m.keys);
         m.col = add_shifted_index(g, CUDNN_POINTWISE_ADD, m.col, m.queries);
     }

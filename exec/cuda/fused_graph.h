@@ -26,7 +26,7 @@ enum uid {
     UID_DELTA,  /* the dot product of dO and O in each row and head, which cuDNN wants in memory */
     UID_DQ_SUM, /* fp32, of dQ's size: the sum of dQ over blocks of keys */
     UID_SCALE,
-    UID_HIDDEN_SCORE,
+    UID_SCORE_OF_MASKED_PAIRS,
     UID_ONE,
     UID_ROWS,
     UID_COLS,

@@ -60,7 +60,7 @@ static bool choose_engine(struct fused *g, descriptor graph, cudnnBackendHeurMod
 }
 
 /* Adds an array of `count` floats to the scratch memory, and returns the offset at which it begins. */
-static size_t add_to_scratch(struct fused *g, int64_t count)
+static size_t reserve_fused_scratch(struct fused *g, int64_t count)
 {
     const size_t begin = g->scratch_bytes, bytes = (size_t)count * sizeof(float);
     g->scratch_bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -74,11 +74,11 @@ static void lay_out_scratch(struct fused *g)
     g->scratch_bytes = (g->workspace_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (!s->is_backward)
         return;
-    g->delta_offset = add_to_scratch(g, rows);
-    g->dq_sum_offset = add_to_scratch(g, rows * s->dim);
+    g->delta_offset = reserve_fused_scratch(g, rows);
+    g->dq_sum_offset = reserve_fused_scratch(g, rows * s->dim);
     if (s->documents > 0 && s->heads > s->kv_heads) { /* as much as cudnn-frontend gives them */
-        g->dk_each_offset = add_to_scratch(g, s->all_kv * s->heads * s->dim);
-        g->dv_each_offset = add_to_scratch(g, s->all_kv * s->heads * s->vdim);
+        g->dk_each_offset = reserve_fused_scratch(g, s->all_kv * s->heads * s->dim);
+        g->dv_each_offset = reserve_fused_scratch(g, s->all_kv * s->heads * s->vdim);
     }
 }
 

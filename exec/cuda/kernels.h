@@ -25,7 +25,7 @@ enum cuda_type { CUDA_BF16, CUDA_F16, CUDA_F32 };
 
 /* Values of enum activation_function (models/work.h). CUDA_OWN: the function that the kind of work has by itself, silu
  * for a SwiGLU and GELU for a plain GELU. */
-enum cuda_function { CUDA_OWN, CUDA_GELU, CUDA_RELU2, CUDA_CLAMPED };
+enum cuda_activation_function { CUDA_OWN, CUDA_GELU, CUDA_RELU2, CUDA_CLAMPED };
 
 /* Values of enum route_score (models/work.h). */
 enum cuda_route_score { CUDA_SOFTMAX, CUDA_SOFTMAX_OF_CHOSEN, CUDA_SIGMOID };
@@ -62,19 +62,20 @@ int cuda_dequantise(struct cuda_array y, struct cuda_stored stored, cudaStream_t
 /* Computes a gated activation, SwiGLU or that of `function`, of x (rows, 2, cols), gate and then up. Row i of y is
  * multiplied by weights[i]; weights NULL: it is not multiplied. */
 int cuda_swiglu(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
-                int64_t cols, enum cuda_function function, cudaStream_t stream);
+                int64_t cols, enum cuda_activation_function function, cudaStream_t stream);
 int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                         int64_t rows, int64_t cols, enum cuda_function function,
+                         int64_t rows, int64_t cols, enum cuda_activation_function function,
                          cudaStream_t stream);
 /* Does what cuda_swiglu_backward() does, for a forward with weights, and also sets d_weights [rows], their gradients.
  * dx may be x. */
 int cuda_weighted_swiglu_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
                                   struct cuda_array x, const float *weights, int64_t rows,
-                                  int64_t cols, enum cuda_function function, cudaStream_t stream);
-int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count, enum cuda_function function,
-              cudaStream_t stream);
+                                  int64_t cols, enum cuda_activation_function function,
+                                  cudaStream_t stream);
+int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count,
+              enum cuda_activation_function function, cudaStream_t stream);
 int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                       int64_t count, enum cuda_function function, cudaStream_t stream);
+                       int64_t count, enum cuda_activation_function function, cudaStream_t stream);
 
 /* The constants of AdamW in step t: decay_factor is 1 - lr weight_decay, corrected_lr is lr / (1 - beta1^t),
  * root_correction is 1 / sqrt(1 - beta2^t). max_norm: the norm to which gradients are clipped; 0: they are not

@@ -31,7 +31,7 @@ static __device__ __forceinline__ void merge8(struct eight_floats &o, const stru
 static __global__ void merge_kernel(struct array out, const float *lse, struct array block,
                                     const float *block_lse, int64_t rows, int64_t dim)
 {
-    FOR_GROUPS(w, rows, column_groups(dim))
+    FOR_EACH_COLUMN_GROUP(w, rows, column_groups(dim))
     {
         int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(dim - c);
@@ -60,7 +60,7 @@ static __global__ void merge_lse_kernel(float *lse, const float *block_lse, int6
 int cuda_merge(float *out, float *lse, struct cuda_array block, const float *block_lse,
                int64_t rows, int64_t dim, cudaStream_t stream)
 {
-    struct array to = floats_of(out);
+    struct array to = f32_array_of(out);
     to.is_aligned16 = to.is_aligned16 && dim % EIGHT == 0;
     int error = LAUNCH_INDEPENDENT_THREADS(
         merge_kernel, blocks_for(rows * ceil_div(dim, EIGHT), THREADS), THREADS, stream, to, lse,
@@ -77,7 +77,7 @@ static __global__ void merge_rows_kernel(struct array out, const float *lse, str
                                          struct cuda_row_pairs pairs)
 {
     const uint32_t groups = column_groups(dim);
-    FOR_GROUPS(w, pairs.count, (uint32_t)heads * groups)
+    FOR_EACH_COLUMN_GROUP(w, pairs.count, (uint32_t)heads * groups)
     {
         const int64_t inner = pair_at(pairs, w.row).inner, head = w.column_group / groups;
         const int64_t c = (int64_t)(w.column_group % groups) * EIGHT, at = inner * heads + head;
@@ -102,7 +102,7 @@ static __global__ void merge_rows_kernel(struct array out, const float *lse, str
 static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse, int64_t heads,
                                              struct cuda_row_pairs pairs)
 {
-    FOR_GROUPS(w, pairs.count, (uint32_t)heads)
+    FOR_EACH_COLUMN_GROUP(w, pairs.count, (uint32_t)heads)
     {
         const int64_t inner = pair_at(pairs, w.row).inner;
         if (has_inner_row(pairs, w.row - 1, inner))
@@ -119,7 +119,7 @@ static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse,
 
 /* Sets the running result to the earlier one. If there is none, sets it to the result of rows that see no key: output 0
  * and log-sum-exp -INFINITY. */
-static int begin_merge(const struct cuda_merged_rows *m, cudaStream_t stream)
+static int set_merge_result_to_earlier(const struct cuda_merged_rows *m, cudaStream_t stream)
 {
     const int64_t rows = m->out_rows * m->heads;
     const struct cuda_array out = {m->out, CUDA_F32}, lse = {m->lse, CUDA_F32};
@@ -139,9 +139,9 @@ static int begin_merge(const struct cuda_merged_rows *m, cudaStream_t stream)
 
 int cuda_merge_rows(struct cuda_merged_rows m, struct cuda_row_pairs pairs, cudaStream_t stream)
 {
-    struct array to = floats_of(m.out);
+    struct array to = f32_array_of(m.out);
     to.is_aligned16 = to.is_aligned16 && m.dim % EIGHT == 0;
-    int error = begin_merge(&m, stream);
+    int error = set_merge_result_to_earlier(&m, stream);
     if (error == 0)
         error = LAUNCH_INDEPENDENT_THREADS(
             merge_rows_kernel, blocks_for(pairs.count * m.heads * ceil_div(m.dim, EIGHT), THREADS),
@@ -274,7 +274,7 @@ static __global__ void sink_kernel(struct array o_new, struct array o, const flo
                                    struct array sink, int64_t rows, uint32_t heads, int64_t dim)
 {
     const uint32_t groups = column_groups(dim);
-    FOR_GROUPS(w, rows, heads * groups)
+    FOR_EACH_COLUMN_GROUP(w, rows, heads * groups)
     {
         uint32_t head = w.column_group / groups;
         int64_t c = (int64_t)(w.column_group - head * groups) * EIGHT, at = w.row * heads + head;
@@ -294,7 +294,7 @@ static __global__ void sink_kernel(struct array o_new, struct array o, const flo
 static __global__ void sink_lse_kernel(float *lse_new, const float *lse, struct array sink,
                                        int64_t rows, uint32_t heads)
 {
-    FOR_GROUPS(w, rows, heads)
+    FOR_EACH_COLUMN_GROUP(w, rows, heads)
     {
         int64_t i = w.row * heads + w.column_group;
         lse_new[i] = merged_lse(lse[i], load1(sink, w.column_group));
@@ -317,7 +317,7 @@ int cuda_sink(struct cuda_array o_new, float *lse_new, struct cuda_sinks s, cuda
 static __global__ void sink_terms_kernel(float *term, const float *lse, struct array sink,
                                          int64_t rows, uint32_t heads)
 {
-    FOR_GROUPS(w, rows, heads)
+    FOR_EACH_COLUMN_GROUP(w, rows, heads)
     {
         int64_t i = w.row * heads + w.column_group;
         term[i] *= -__expf(load1(sink, w.column_group) - lse[i]);
@@ -361,7 +361,7 @@ int cuda_transpose(float *y, const float *x, int64_t rows, int64_t cols, cudaStr
 static __global__ void copy_rows_kernel(struct array to, int64_t to_step, struct array from,
                                         int64_t from_step, int64_t rows, int64_t dim)
 {
-    FOR_GROUPS(w, rows, column_groups(dim))
+    FOR_EACH_COLUMN_GROUP(w, rows, column_groups(dim))
     {
         int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(dim - c);

@@ -129,7 +129,7 @@ template <class UNIT> static __global__ void reorder_kernel(struct cuda_routed_r
     const uint32_t units = (uint32_t)(r.row_bytes / (int64_t)sizeof(UNIT));
     const uint32_t ranks = (uint32_t)r.ranks;
     const uint32_t of_rank = (uint32_t)(r.expert_begins[r.experts] - r.expert_begins[0]);
-    FOR_GROUPS(w, r.row_count, units)
+    FOR_EACH_COLUMN_GROUP(w, r.row_count, units)
     {
         /* row: the number in the order of experts. Every rank has sent the same number of copies to an expert. */
         const uint32_t row = (uint32_t)w.row;
@@ -162,7 +162,7 @@ int cuda_reorder_expert_rows(struct cuda_routed_rows rows, cudaStream_t stream)
 static __global__ void permute_kernel(struct array y, struct array x, const float *weights,
                                       int64_t rows, int64_t cols, int64_t copies)
 {
-    FOR_GROUPS(w, rows, column_groups(cols))
+    FOR_EACH_COLUMN_GROUP(w, rows, column_groups(cols))
     {
         int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(cols - c);
@@ -189,7 +189,7 @@ int cuda_permute(struct cuda_array y, struct cuda_array x, const float *weights,
 static __global__ void unpermute_kernel(struct array y, struct array x, const float *weights,
                                         int64_t rows, int64_t cols, int64_t copies)
 {
-    FOR_GROUPS(w, rows, column_groups(cols))
+    FOR_EACH_COLUMN_GROUP(w, rows, column_groups(cols))
     {
         int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(cols - c);
@@ -221,7 +221,7 @@ static __global__ void unpermute_backward_kernel(struct array dx, float *d_weigh
     for (int64_t at = blockIdx.x; at < rows * copies; at += gridDim.x) {
         int64_t row = (uint32_t)at % (uint32_t)rows, j = (uint32_t)at / (uint32_t)rows;
         float weight = weights[row * copies + j], dot = 0;
-        FOR_COLUMNS(c, n, cols)
+        FOR_EACH_EIGHT_COLUMNS(c, n, cols)
         {
             struct eight_floats d = load8(dy, row * cols + c, (int)n);
             struct eight_floats e = load8(x, at * cols + c, (int)n);

@@ -58,7 +58,7 @@ static int pack_indexed(const struct cuda_pack *pack, cudaStream_t stream)
 }
 
 template <class UNIT, bool PACK>
-static int pack_in_units(const struct cuda_pack *pack, cudaStream_t stream)
+static int pack_in_wide_units(const struct cuda_pack *pack, cudaStream_t stream)
 {
     int64_t units = pack->rows * pack->parts *
                     (pack->block_cols[0] + pack->block_cols[1] + pack->block_cols[2]) *
@@ -76,12 +76,12 @@ template <bool PACK> static int pack_by_width(const struct cuda_pack *pack, cuda
             bits |= (uint64_t)(pack->block_cols[i] * pack->element_bytes) |
                     (uintptr_t)pack->block[blocks++];
     if (bits % sizeof(uint4) == 0)
-        return pack_in_units<uint4, PACK>(pack, stream);
+        return pack_in_wide_units<uint4, PACK>(pack, stream);
     if (bits % sizeof(uint32_t) == 0)
-        return pack_in_units<uint32_t, PACK>(pack, stream);
+        return pack_in_wide_units<uint32_t, PACK>(pack, stream);
     if (bits % sizeof(uint16_t) == 0)
-        return pack_in_units<uint16_t, PACK>(pack, stream);
-    return pack_in_units<uint8_t, PACK>(pack, stream);
+        return pack_in_wide_units<uint16_t, PACK>(pack, stream);
+    return pack_in_wide_units<uint8_t, PACK>(pack, stream);
 }
 
 int cuda_pack(const struct cuda_pack *pack, cudaStream_t stream)
@@ -100,7 +100,7 @@ template <class UNIT>
 static __global__ void take_rows_kernel(struct cuda_row_copy r, struct cuda_row_pairs pairs)
 {
     const int64_t units = r.row_bytes / (int64_t)sizeof(UNIT);
-    FOR_GROUPS(w, pairs.count, (uint32_t)units)
+    FOR_EACH_COLUMN_GROUP(w, pairs.count, (uint32_t)units)
     {
         const struct cuda_row_pair pair = pair_at(pairs, w.row);
         const int64_t to = r.to_outer ? pair.outer : pair.inner,
@@ -145,7 +145,7 @@ static __global__ void add_moved_rows_kernel(struct array y, int64_t y_rows, str
                                              int64_t x_rows, int64_t parts, int64_t width,
                                              struct cuda_row_pairs pairs)
 {
-    FOR_GROUPS(w, pairs.count, column_groups(width))
+    FOR_EACH_COLUMN_GROUP(w, pairs.count, column_groups(width))
     {
         const int64_t inner = pair_at(pairs, w.row).inner, c = (int64_t)w.column_group * EIGHT;
         const int n = at_most_eight(width - c);
@@ -168,7 +168,7 @@ static __global__ void add_moved_rows_kernel(struct array y, int64_t y_rows, str
 int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows, int64_t parts,
                   int64_t width, struct cuda_row_pairs pairs, cudaStream_t stream)
 {
-    struct array to = floats_of(y);
+    struct array to = f32_array_of(y);
     to.is_aligned16 = to.is_aligned16 && width % EIGHT == 0;
     return LAUNCH_INDEPENDENT_THREADS(
         add_moved_rows_kernel, blocks_for(pairs.count * ceil_div(width, EIGHT), THREADS), THREADS,
@@ -181,7 +181,7 @@ int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows,
 static __global__ void head_expand_kernel(struct array y, struct array x, int64_t groups,
                                           int64_t dim, int64_t copies)
 {
-    FOR_GROUPS(w, groups, column_groups(dim))
+    FOR_EACH_COLUMN_GROUP(w, groups, column_groups(dim))
     {
         int64_t group = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(dim - c);
@@ -203,7 +203,7 @@ int cuda_head_expand(struct cuda_array y, struct cuda_array x, int64_t groups, i
 static __global__ void head_reduce_kernel(struct array y, struct array x, int64_t groups,
                                           int64_t dim, int64_t copies)
 {
-    FOR_GROUPS(w, groups, column_groups(dim))
+    FOR_EACH_COLUMN_GROUP(w, groups, column_groups(dim))
     {
         int64_t group = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(dim - c);
@@ -259,12 +259,12 @@ static __device__ __forceinline__ void copy8(const struct array &to, int64_t to_
     store8(to, to_row + c, n, load8(from, from_row + c, n));
 }
 
-/* Makes k and v. FOR_GROUPS goes through the heads of all rows. The column groups of a head are first those of the
+/* Makes k and v. FOR_EACH_COLUMN_GROUP goes through the heads of all rows. The column groups of a head are first those of the
  * plain columns, then v's, and then those of the shared columns. */
 static __global__ void latent_keys_kernel(struct latent_arrays a)
 {
     const uint32_t plain = column_groups(a.plain), of_v = plain + column_groups(a.vdim);
-    FOR_GROUPS(w, a.rows * a.heads, of_v + column_groups(a.rotated))
+    FOR_EACH_COLUMN_GROUP(w, a.rows * a.heads, of_v + column_groups(a.rotated))
     {
         const int64_t up = w.row * (a.plain + a.vdim), k = w.row * (a.plain + a.rotated);
         if (w.column_group < plain)
@@ -289,7 +289,7 @@ int cuda_latent_keys(struct cuda_latent latent, cudaStream_t stream)
 static __global__ void latent_keys_backward_kernel(struct latent_arrays a)
 {
     const uint32_t plain = column_groups(a.plain);
-    FOR_GROUPS(w, a.rows * a.heads, plain + column_groups(a.vdim))
+    FOR_EACH_COLUMN_GROUP(w, a.rows * a.heads, plain + column_groups(a.vdim))
     {
         const int64_t up = w.row * (a.plain + a.vdim);
         if (w.column_group < plain)
@@ -302,7 +302,7 @@ static __global__ void latent_keys_backward_kernel(struct latent_arrays a)
 /* Computes the gradient of the shared columns: the sum over heads, in their order. */
 static __global__ void shared_columns_kernel(struct latent_arrays a)
 {
-    FOR_GROUPS(w, a.rows, column_groups(a.rotated))
+    FOR_EACH_COLUMN_GROUP(w, a.rows, column_groups(a.rotated))
     {
         const int64_t c = (int64_t)w.column_group * EIGHT;
         const int n = at_most_eight(a.rotated - c);
@@ -337,7 +337,7 @@ int cuda_latent_keys_backward(struct cuda_latent latent, cudaStream_t stream)
 static __global__ void embedding_kernel(struct array y, const int32_t *token, struct array table,
                                         int64_t rows, int64_t cols, int64_t vocab, int64_t first)
 {
-    FOR_GROUPS(w, rows, column_groups(cols))
+    FOR_EACH_COLUMN_GROUP(w, rows, column_groups(cols))
     {
         int64_t row = w.row, c = (int64_t)w.column_group * EIGHT, entry = token[row] - first;
         int n = at_most_eight(cols - c);
@@ -457,7 +457,7 @@ static __global__ void embedding_backward_kernel(struct array table, struct arra
         int32_t from = begin[entry], to = begin[entry + 1];
         if (from == to && before.data == table.data)
             continue;
-        FOR_COLUMNS(c, n, cols)
+        FOR_EACH_EIGHT_COLUMNS(c, n, cols)
         {
             struct eight_floats sum = {};
             if (before.data)

@@ -15,7 +15,7 @@ static __device__ __forceinline__ struct row_stats row_stats_of(const struct arr
                                                                 int64_t vocab)
 {
     float top = -INFINITY, total = 0;
-    FOR_COLUMNS(c, n, vocab)
+    FOR_EACH_EIGHT_COLUMNS(c, n, vocab)
     {
         struct eight_floats e = load8(x, at + c, (int)n);
         float higher = top;
@@ -58,7 +58,7 @@ static __global__ void cross_entropy_kernel(float *term, float *lse, struct arra
         if (softmax.data) {
             float scale = 1 / s.total;
             __syncthreads(); /* the label's logit has been read: softmax may be x */
-            FOR_COLUMNS(c, n, vocab)
+            FOR_EACH_EIGHT_COLUMNS(c, n, vocab)
             {
                 struct eight_floats e = load8(x, row * vocab + c, (int)n);
 #pragma unroll
@@ -132,7 +132,7 @@ static __global__ void cross_entropy_backward_kernel(struct array dx, struct arr
             s = row_stats_of(x, row * vocab, vocab);
             each = scale / s.total;
         }
-        FOR_COLUMNS(c, n, vocab)
+        FOR_EACH_EIGHT_COLUMNS(c, n, vocab)
         {
             struct eight_floats e = {};
             if (target != IGNORED) {
@@ -193,7 +193,7 @@ static __global__ void cross_entropy_partial_backward_kernel(struct array dx, st
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
         int64_t own = label[row] - first, some = label[row] == IGNORED ? 0 : columns;
         float l = lse[row];
-        FOR_COLUMNS(c, n, vocab)
+        FOR_EACH_EIGHT_COLUMNS(c, n, vocab)
         {
             struct eight_floats e = load8(x, row * vocab + c, (int)n);
 #pragma unroll

@@ -71,7 +71,7 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
         float sum = 0, square = 0, mean = 0;
         if (CENTRED) {
-            FOR_COLUMNS(c, n, cols)
+            FOR_EACH_EIGHT_COLUMNS(c, n, cols)
             {
                 struct eight_floats e = load8(x, row * cols + c, (int)n);
 #pragma unroll
@@ -80,7 +80,7 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
             }
             mean = block_sum(sum) / (float)cols;
         }
-        FOR_COLUMNS(c, n, cols)
+        FOR_EACH_EIGHT_COLUMNS(c, n, cols)
         { /* squares of differences from the mean: sums of x and of x^2 would cancel */
             struct eight_floats e = load8(x, row * cols + c, (int)n);
 #pragma unroll
@@ -92,7 +92,7 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
         };
         if (threadIdx.x == 0)
             s.put(stats, row);
-        FOR_COLUMNS(c, n, cols)
+        FOR_EACH_EIGHT_COLUMNS(c, n, cols)
         {
             struct stored8 sx = fetch8(x, row * cols + c, (int)n), sw = fetch8(weight, c, (int)n);
             struct eight_floats e = unpack8(sx, x.dtype), w = unpack8(sw, weight.dtype), b = {};
@@ -305,7 +305,7 @@ static size_t shared_bytes_for(int64_t floats)
 
 static __device__ __forceinline__ void zero_columns(float *sum, int64_t cols)
 {
-    FOR_COLUMNS(c, n, cols)
+    FOR_EACH_EIGHT_COLUMNS(c, n, cols)
     for (int j = 0; j < n; j++)
         sum[c + j] = 0;
 }
@@ -313,7 +313,7 @@ static __device__ __forceinline__ void zero_columns(float *sum, int64_t cols)
 /* Copies columns. A thread copies those that it has written itself, so threads need not synchronise. */
 static __device__ __forceinline__ void copy_columns(float *to, const float *from, int64_t cols)
 {
-    FOR_COLUMNS(c, n, cols)
+    FOR_EACH_EIGHT_COLUMNS(c, n, cols)
     for (int j = 0; j < n; j++)
         to[c + j] = from[c + j];
 }
@@ -336,7 +336,7 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
         const struct statistics<CENTRED> s = statistics<CENTRED>::of(stats, row);
         float g_sum = 0, dot = 0;
-        FOR_COLUMNS(c, n, cols)
+        FOR_EACH_EIGHT_COLUMNS(c, n, cols)
         {
             struct stored8 sd = fetch8(dy, row * cols + c, (int)n),
                            sx = fetch8(x, row * cols + c, (int)n), sw = fetch8(weight, c, (int)n);
@@ -351,7 +351,7 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
         }
         float g_mean = CENTRED ? block_sum(g_sum) / (float)cols : 0;
         float d_mean = block_sum(dot) / (float)cols;
-        FOR_COLUMNS(c, n, cols)
+        FOR_EACH_EIGHT_COLUMNS(c, n, cols)
         {
             struct stored8 sd = fetch8(dy, row * cols + c, (int)n),
                            sx = fetch8(x, row * cols + c, (int)n), sw = fetch8(weight, c, (int)n);
@@ -467,7 +467,7 @@ static int norm_backward(struct cuda_array dx, float *part, int64_t parts, struc
                       rows_of(weight, cols), stats, rows, cols);
     size_t shared = shared_bytes_for((CENTRED ? 2 : 1) * cols);
     if (shared + REDUCE_SHARED > SHARED_FREE) {
-        int error = ALLOW_SHARED(norm_backward_kernel<CENTRED>, shared);
+        int error = ALLOW_DYNAMIC_SHARED_BYTES(norm_backward_kernel<CENTRED>, shared);
         if (error)
             return error;
     }

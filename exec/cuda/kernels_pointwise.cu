@@ -33,7 +33,7 @@ int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int6
 static __global__ void add_bias_kernel(struct array y, struct array a, struct array b,
                                        struct array bias, int64_t rows, int64_t cols)
 {
-    FOR_GROUPS(w, rows, column_groups(cols))
+    FOR_EACH_COLUMN_GROUP(w, rows, column_groups(cols))
     {
         int64_t c = (int64_t)w.column_group * EIGHT, i = w.row * cols + c;
         int n = at_most_eight(cols - c);
@@ -140,8 +140,9 @@ static __device__ __forceinline__ float sigmoid(float x)
 
 /* Returns f(x) of an activation's function, and sets *slope = f'(x). own: CUDA_OWN if the activation's default function
  * is silu, CUDA_GELU if it is GELU. */
-static __device__ __forceinline__ float
-apply_activation(enum cuda_function function, enum cuda_function own, float x, float *slope)
+static __device__ __forceinline__ float apply_activation(enum cuda_activation_function function,
+                                                         enum cuda_activation_function own, float x,
+                                                         float *slope)
 {
     if (function == CUDA_OWN && own == CUDA_OWN) { /* silu' = s (1 + x (1 - s)) */
         float s = sigmoid(x);
@@ -158,25 +159,29 @@ apply_activation(enum cuda_function function, enum cuda_function own, float x, f
     return 0.5f * x * (1 + t);
 }
 
-#define CLAMP 7.f
-#define CLAMPED_SLOPE 1.702f
+#define SWIGLU_CLAMP_LIMIT 7.f
+#define CLAMPED_SWIGLU_SIGMOID_SCALE 1.702f
 
-/* Clamps the gate to at most CLAMP, and `up` from -CLAMP to CLAMP. Returns (up + 1) gate sigmoid(1.702 gate) of the
+/* Clamps the gate to at most SWIGLU_CLAMP_LIMIT, and `up` from -SWIGLU_CLAMP_LIMIT to SWIGLU_CLAMP_LIMIT. Returns (up + 1) gate sigmoid(1.702 gate) of the
  * clamped numbers, and sets *by_gate and *by_up to its derivatives by the numbers before they were clamped. */
 static __device__ __forceinline__ float clamped_swiglu(float gate, float up, float *by_gate,
                                                        float *by_up)
 {
-    float x = fminf(gate, CLAMP), u = fmaxf(fminf(up, CLAMP), -CLAMP);
-    float s = sigmoid(CLAMPED_SLOPE * x);
-    *by_gate = gate > CLAMP ? 0 : (u + 1) * s * (1 + CLAMPED_SLOPE * x * (1 - s));
-    *by_up = fabsf(up) > CLAMP ? 0 : x * s;
+    float x = fminf(gate, SWIGLU_CLAMP_LIMIT),
+          u = fmaxf(fminf(up, SWIGLU_CLAMP_LIMIT), -SWIGLU_CLAMP_LIMIT);
+    float s = sigmoid(CLAMPED_SWIGLU_SIGMOID_SCALE * x);
+    *by_gate = gate > SWIGLU_CLAMP_LIMIT
+                   ? 0
+                   : (u + 1) * s * (1 + CLAMPED_SWIGLU_SIGMOID_SCALE * x * (1 - s));
+    *by_up = fabsf(up) > SWIGLU_CLAMP_LIMIT ? 0 : x * s;
     return (u + 1) * x * s;
 }
 
 /* Returns the result of a gated activation for `gate` and `up`, and sets *by_gate and *by_up to its derivatives by
  * them. */
-static __device__ __forceinline__ float apply_gated(enum cuda_function function, float gate,
-                                                    float up, float *by_gate, float *by_up)
+static __device__ __forceinline__ float apply_gated(enum cuda_activation_function function,
+                                                    float gate, float up, float *by_gate,
+                                                    float *by_up)
 {
     if (function == CUDA_CLAMPED)
         return clamped_swiglu(gate, up, by_gate, by_up);
@@ -186,9 +191,10 @@ static __device__ __forceinline__ float apply_gated(enum cuda_function function,
 }
 
 static __global__ void swiglu_kernel(struct array y, struct array x, const float *weights,
-                                     int64_t rows, int64_t cols, enum cuda_function function)
+                                     int64_t rows, int64_t cols,
+                                     enum cuda_activation_function function)
 {
-    FOR_GROUPS(w, rows, column_groups(cols))
+    FOR_EACH_COLUMN_GROUP(w, rows, column_groups(cols))
     {
         int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(cols - c);
@@ -206,7 +212,7 @@ static __global__ void swiglu_kernel(struct array y, struct array x, const float
 }
 
 int cuda_swiglu(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
-                int64_t cols, enum cuda_function function, cudaStream_t stream)
+                int64_t cols, enum cuda_activation_function function, cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(
         swiglu_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
@@ -215,9 +221,9 @@ int cuda_swiglu(struct cuda_array y, struct cuda_array x, const float *weights, 
 
 static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, struct array x,
                                               int64_t rows, int64_t cols,
-                                              enum cuda_function function)
+                                              enum cuda_activation_function function)
 {
-    FOR_GROUPS(w, rows, column_groups(cols))
+    FOR_EACH_COLUMN_GROUP(w, rows, column_groups(cols))
     {
         int64_t row = w.row, c = (int64_t)w.column_group * EIGHT;
         int n = at_most_eight(cols - c);
@@ -239,7 +245,7 @@ static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, 
 }
 
 int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                         int64_t rows, int64_t cols, enum cuda_function function,
+                         int64_t rows, int64_t cols, enum cuda_activation_function function,
                          cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(
@@ -251,11 +257,12 @@ int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda
 static __global__ void weighted_swiglu_backward_kernel(struct array dx, float *d_weights,
                                                        struct array dy, struct array x,
                                                        const float *weights, int64_t rows,
-                                                       int64_t cols, enum cuda_function function)
+                                                       int64_t cols,
+                                                       enum cuda_activation_function function)
 {
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
         float weight = weights[row], dot = 0;
-        FOR_COLUMNS(c, n, cols)
+        FOR_EACH_EIGHT_COLUMNS(c, n, cols)
         {
             struct eight_floats gate = load8(x, 2 * row * cols + c, (int)n);
             struct eight_floats up = load8(x, (2 * row + 1) * cols + c, (int)n);
@@ -280,7 +287,8 @@ static __global__ void weighted_swiglu_backward_kernel(struct array dx, float *d
 
 int cuda_weighted_swiglu_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
                                   struct cuda_array x, const float *weights, int64_t rows,
-                                  int64_t cols, enum cuda_function function, cudaStream_t stream)
+                                  int64_t cols, enum cuda_activation_function function,
+                                  cudaStream_t stream)
 {
     return LAUNCH(weighted_swiglu_backward_kernel, blocks_for(rows, 1),
                   threads_for_row(cols, THREADS), 0, stream, rows_of(dx, cols), d_weights,
@@ -288,7 +296,7 @@ int cuda_weighted_swiglu_backward(struct cuda_array dx, float *d_weights, struct
 }
 
 static __global__ void gelu_kernel(struct array y, struct array x, int64_t count,
-                                   enum cuda_function function)
+                                   enum cuda_activation_function function)
 {
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
@@ -303,15 +311,15 @@ static __global__ void gelu_kernel(struct array y, struct array x, int64_t count
     }
 }
 
-int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count, enum cuda_function function,
-              cudaStream_t stream)
+int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count,
+              enum cuda_activation_function function, cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(gelu_kernel, blocks_for(ceil_div(count, EIGHT), THREADS),
                                       THREADS, stream, array_of(y), array_of(x), count, function);
 }
 
 static __global__ void gelu_backward_kernel(struct array dx, struct array dy, struct array x,
-                                            int64_t count, enum cuda_function function)
+                                            int64_t count, enum cuda_activation_function function)
 {
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
@@ -329,7 +337,7 @@ static __global__ void gelu_backward_kernel(struct array dx, struct array dy, st
 }
 
 int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                       int64_t count, enum cuda_function function, cudaStream_t stream)
+                       int64_t count, enum cuda_activation_function function, cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(gelu_backward_kernel,
                                       blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,

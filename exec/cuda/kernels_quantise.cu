@@ -21,24 +21,24 @@ static __global__ void largest_kernel(float *part, struct array x, int64_t count
         part[blockIdx.x] = own;
 }
 
-static unsigned largest_block_count(int64_t count)
+static unsigned blocks_of_largest_kernel(int64_t count)
 {
     return blocks_for(ceil_div(count, EIGHT), THREADS);
 }
 
 size_t cuda_largest_scratch_bytes(int64_t count)
 {
-    return largest_block_count(count) * sizeof(float);
+    return blocks_of_largest_kernel(count) * sizeof(float);
 }
 
 int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, void *scratch,
                            cudaStream_t stream)
 {
-    const unsigned blocks = largest_block_count(count);
+    const unsigned blocks = blocks_of_largest_kernel(count);
     float *part = (float *)scratch;
     int error = LAUNCH(largest_kernel, blocks, THREADS, 0, stream, part, array_of(x), count);
     return error ? error
-                 : LAUNCH(largest_kernel, 1, THREADS, 0, stream, largest, floats_of(part),
+                 : LAUNCH(largest_kernel, 1, THREADS, 0, stream, largest, f32_array_of(part),
                           (int64_t)blocks);
 }
 
@@ -66,7 +66,7 @@ static __global__ void quantise_kernel(uint8_t *copy, float *scale, struct array
     const float factor = type.largest / fmaxf(*largest, least);
     if (blockIdx.x == 0 && threadIdx.x == 0)
         *scale = 1 / factor;
-    FOR_GROUPS(w, rows, column_groups(cols))
+    FOR_EACH_COLUMN_GROUP(w, rows, column_groups(cols))
     {
         const int64_t c = (int64_t)w.column_group * EIGHT, i = w.row * cols + c;
         const int n = at_most_eight(cols - c);

@@ -15,7 +15,7 @@ enum { MARK_EVERY = 16 };
 void cuda_list_ops(struct cuda_rank *rank)
 {
     struct assignment_stream list[IR_STREAMS_MAX] = {0};
-    assignment_list_streams(&rank->run->assignment, rank->rank, list, &rank->list_position);
+    assignment_list_ops_by_stream(&rank->run->assignment, rank->rank, list, &rank->list_position);
     for (uint32_t s = 0; s < rank->run->ir->stream_count; s++)
         rank->streams[s].op_list = list[s];
 }
@@ -44,8 +44,8 @@ static bool *find_ops_to_mark(const struct cuda_rank *rank)
             continue;
         }
         last[s] = k;
-        if (cuda_times_by_events(run) || cuda_is_communication(ir, op) || ir_blocks_host(ir, op) ||
-            rank->list_position[k] % MARK_EVERY == 0 ||
+        if (cuda_takes_op_times_from_events(run) || cuda_is_communication(ir, op) ||
+            ir_blocks_host(ir, op) || rank->list_position[k] % MARK_EVERY == 0 ||
             rank->list_position[k] + 1 == rank->streams[s].op_list.op_count)
             mark[k] = true;
     }
@@ -66,10 +66,10 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
     const struct exec_run *run = rank->run;
     uint32_t first = assignment_first_op(&run->assignment, rank->rank),
              count = assignment_op_count(&run->assignment, rank->rank);
-    bool trace = cuda_times_by_events(run), shared = cuda_of_run(run)->shares_one_gpu;
+    bool trace = cuda_takes_op_times_from_events(run), shared = cuda_of_run(run)->shares_one_gpu;
     bool *mark = find_ops_to_mark(rank);
     rank->op_events = heap_zalloc((size_t)count + 1, sizeof *rank->op_events);
-    enum status status = new_event(&rank->step_base_event, true, diag);
+    enum status status = new_event(&rank->step_begin_event, true, diag);
     for (uint32_t k = 0; k < count && status == STATUS_OK; k++) {
         struct cuda_events *events = &rank->op_events[k];
         bool meets = shared && cuda_is_communication(run->ir, first + k);
@@ -113,7 +113,7 @@ static enum status new_stream(struct cuda_rank *rank, struct cuda_stream *stream
     int least = 0, greatest = 0;
     cudaError_t error;
     if (cuda_of_run(rank->run)->nccl_links == NULL ||
-        rank->run->ir->stream[stream->stream_row].stream_class != STREAM_COMM) {
+        rank->run->ir->stream[stream->stream_index_in_ir].stream_class != STREAM_COMM) {
         error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
     } else {
         call = "cudaStreamCreateWithPriority";
@@ -162,7 +162,7 @@ void cuda_close_streams(struct cuda_rank *rank)
         free_event(rank->op_events[k].copies_end_event);
         free_event(rank->op_events[k].end);
     }
-    free_event(rank->step_base_event);
+    free_event(rank->step_begin_event);
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
         attentions_close_stream(cuda_of_run(run)->attentions, rank->streams[s].cudnn_handle);
         if (rank->streams[s].handle != NULL)
@@ -200,7 +200,7 @@ static bool wait_for_dependencies(struct cuda_stream *stream, uint32_t op)
     const struct ir *ir = rank->run->ir;
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
-        if (!cuda_is_sync(ir, wait) && ir->op.stream[wait] != stream->stream_row &&
+        if (!cuda_is_sync(ir, wait) && ir->op.stream[wait] != stream->stream_index_in_ir &&
             !cuda_wait_event(stream, op, cuda_events_of(rank, wait)->end))
             return false;
     }
@@ -214,7 +214,7 @@ static bool enqueue_op(struct cuda_stream *stream, uint32_t op)
     struct exec_run *run = rank->run;
     struct call call;
     run_fill_call(run, rank->rank, op, &call);
-    bool host = run->ir->stream[stream->stream_row].stream_class == STREAM_HOST;
+    bool host = run->ir->stream[stream->stream_index_in_ir].stream_class == STREAM_HOST;
     bool communication = cuda_is_communication(run->ir, op);
     bool remote = cuda_of_run(run)->nccl_links != NULL && communication;
     bool owns = !host && !cuda_of_run(run)->prepared_ops[op].is_computed_by_previous_op &&

@@ -103,7 +103,7 @@ struct function_table {
     void *table;
 };
 
-static bool fill_table(const struct function_table *t, struct diag *diag)
+static bool load_library_functions(const struct function_table *t, struct diag *diag)
 {
     void *library = library_open(t->library_names, t->library_count, t->folder, diag);
     if (library == NULL)
@@ -119,11 +119,12 @@ static bool fill_table(const struct function_table *t, struct diag *diag)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool fill_table_once(const struct function_table *t, bool *filled, struct diag *diag)
+static bool load_library_functions_once(const struct function_table *t, bool *filled,
+                                        struct diag *diag)
 {
     pthread_mutex_lock(&lock);
     if (!*filled)
-        *filled = fill_table(t, diag);
+        *filled = load_library_functions(t, diag);
     bool is_filled = *filled;
     pthread_mutex_unlock(&lock);
     return is_filled;
@@ -153,7 +154,7 @@ const struct cublaslt *cublaslt_open(struct diag *diag)
     const struct function_table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
                                      functions, ARRAY_LEN(functions), &cublaslt};
     const struct cublaslt *table = cublaslt_given;
-    if (table == NULL && fill_table_once(&t, &filled, diag))
+    if (table == NULL && load_library_functions_once(&t, &filled, diag))
         table = &cublaslt;
     return table != NULL &&
                    version_is_accepted(NVIDIA_CUBLASLT, (int)table->cublasLtGetVersion(), diag)
@@ -209,7 +210,7 @@ const struct cudnn *cudnn_open(struct diag *diag)
     const struct function_table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
                                      functions, ARRAY_LEN(functions), &cudnn};
     const struct cudnn *table = cudnn_given;
-    if (table == NULL && fill_table_once(&t, &filled, diag))
+    if (table == NULL && load_library_functions_once(&t, &filled, diag))
         table = &cudnn;
     if (table == NULL || !version_is_accepted(NVIDIA_CUDNN, (int)table->cudnnGetVersion(), diag))
         return NULL;
@@ -237,7 +238,7 @@ const struct nccl *nccl_open(struct diag *diag)
                                      functions, ARRAY_LEN(functions), &nccl};
     const struct nccl *table = nccl_given;
     int version = 0;
-    if (table == NULL && fill_table_once(&t, &filled, diag))
+    if (table == NULL && load_library_functions_once(&t, &filled, diag))
         table = &nccl;
     if (table != NULL)
         table->ncclGetVersion(&version);
@@ -262,7 +263,7 @@ const struct nccl_registration *nccl_registration_open(struct diag *diag)
                                      functions, ARRAY_LEN(functions), &table};
     if (given_registration != NULL)
         return given_registration;
-    return fill_table_once(&t, &filled, diag) ? &table : NULL;
+    return load_library_functions_once(&t, &filled, diag) ? &table : NULL;
 }
 #endif
 #endif
@@ -285,7 +286,7 @@ const struct cupti *cupti_library(struct diag *diag)
                                      functions, ARRAY_LEN(functions), &cupti};
     const struct cupti *table = cupti_given;
     uint32_t version = 0;
-    if (table == NULL && fill_table_once(&t, &filled, diag))
+    if (table == NULL && load_library_functions_once(&t, &filled, diag))
         table = &cupti;
     if (table != NULL)
         table->cuptiGetVersion(&version);

@@ -28,7 +28,7 @@
 /* Values of cuBLAS 12.9 for scales of blocks of 128, as numbers, since older headers lack their names: the version that
  * first has them, two attributes of a product, and two values of these attributes. */
 enum {
-    CUBLASLT_BLOCKS_SINCE = 120900,
+    CUBLASLT_BLOCK_SCALES_SINCE = 120900,
     CUBLASLT_SCALE_MODE_A = 31,
     CUBLASLT_SCALE_MODE_B = 32,
     CUBLASLT_SCALES_VECTOR = 4,
@@ -105,30 +105,30 @@ enum {
     F(cuptiGetVersion)                                                                             \
     F(cuptiGetResultString)
 
-#define LIBRARY_MEMBER(name) __typeof__(&(name)) name;
+#define LIBRARY_FUNCTION_POINTER(name) __typeof__(&(name)) name;
 
 struct cublaslt {
-    CUBLASLT_FUNCTIONS(LIBRARY_MEMBER)
+    CUBLASLT_FUNCTIONS(LIBRARY_FUNCTION_POINTER)
 };
 #ifdef HAVE_CUDNN
 struct cudnn {
-    CUDNN_FUNCTIONS(LIBRARY_MEMBER)
+    CUDNN_FUNCTIONS(LIBRARY_FUNCTION_POINTER)
 };
 #endif
 #ifdef HAVE_NCCL
 struct nccl {
-    NCCL_FUNCTIONS(LIBRARY_MEMBER)
+    NCCL_FUNCTIONS(LIBRARY_FUNCTION_POINTER)
 };
 #if NCCL_VERSION_CODE >= 21900
 #define HAVE_NCCL_REGISTRATION
 struct nccl_registration {
-    NCCL_REGISTRATION_FUNCTIONS(LIBRARY_MEMBER)
+    NCCL_REGISTRATION_FUNCTIONS(LIBRARY_FUNCTION_POINTER)
 };
 #endif
 #endif
 #ifdef HAVE_CUPTI
 struct cupti {
-    CUPTI_FUNCTIONS(LIBRARY_MEMBER)
+    CUPTI_FUNCTIONS(LIBRARY_FUNCTION_POINTER)
 };
 #endif
 

@@ -100,7 +100,7 @@ static bool launch_op_once(struct launched_operations *loaded, struct cuda_rank 
     struct call call;
     switch (work_kind_info((enum work_kind)run->ir->op.kind[op])->stream) {
     case STREAM_COMPUTE:
-        if (run->ir->stream[stream->stream_row].stream_class == STREAM_HOST)
+        if (run->ir->stream[stream->stream_index_in_ir].stream_class == STREAM_HOST)
             return true;
         run_fill_call(run, rank->rank, op, &call);
         return !insert_if_new(loaded, kernel_choice_key(run, &call)) ||

@@ -59,8 +59,8 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     for (uint32_t g = 0; g < ir->group_count; g++) {
         l->first_rendezvous[g] = l->rendezvous_count;
         l->rendezvous_count +=
-            assignment->instance_count[g] * assignment->max_collectives_of_group[g];
-        if (assignment->max_collectives_of_group[g] > 0 &&
+            assignment->instance_count[g] * assignment->most_collectives_by_group[g];
+        if (assignment->most_collectives_by_group[g] > 0 &&
             assignment->group_size[g] > CUDA_REDUCE_MEMBERS_MAX)
             return diag_error(diag, (struct loc){cuda->run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                               "group %s has %" PRIu32 " members; at most %d ranks of a group can "
@@ -70,7 +70,7 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     }
     l->rendezvous = arena_array(&l->arena, l->rendezvous_count, sizeof *l->rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        uint32_t count = assignment->instance_count[g] * assignment->max_collectives_of_group[g];
+        uint32_t count = assignment->instance_count[g] * assignment->most_collectives_by_group[g];
         struct rendezvous *made = rendezvous_new(l, count, assignment->group_size[g]);
         if (count > 0)
             memcpy(&l->rendezvous[l->first_rendezvous[g]], made, count * sizeof *made);
@@ -364,7 +364,7 @@ static bool exchange_message(const struct rendezvous *m)
 
 /* True if all members call the same kind of collective with the same dtype and, unless it moves rows of experts, with
  * equally many elements. If they do not, it records a failure of the run. */
-static bool members_agree(const struct rendezvous *m)
+static bool check_members_call_same_collective(const struct rendezvous *m)
 {
     for (uint32_t k = 1; k < m->member_count; k++) {
         const struct member_call *one = &m->parts[0], *other = &m->parts[k];
@@ -402,8 +402,8 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
         uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, op));
         m = &l->rendezvous[l->first_rendezvous[group] +
                            assignment_group_instance(assignment, rank, group) *
-                               assignment->max_collectives_of_group[group] +
-                           assignment->collective_number[op]];
+                               assignment->most_collectives_by_group[group] +
+                           assignment->collective_number_by_op[op]];
         index = assignment_group_index(assignment, rank, group);
     }
     struct member_call *part = &m->parts[index];
@@ -415,7 +415,7 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
         return false;
     bool succeeded = kind == WORK_SEND || kind == WORK_RECV
                          ? exchange_message(m)
-                         : members_agree(m) && run_collective(l, m);
+                         : check_members_call_same_collective(m) && run_collective(l, m);
     for (uint32_t k = 0; k < m->member_count && succeeded; k++) {
         m->parts[k].stream->waits_for_peers = false;
         m->parts[k].stream->launched_ops++;

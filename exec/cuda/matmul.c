@@ -21,7 +21,7 @@ struct product {
 struct products {
     const struct cublaslt *cublaslt;
     cublasLtHandle_t handle;
-    struct product *first_product;
+    struct product *product_list_head;
 };
 
 static const cudaDataType_t types[DTYPE_COUNT] = {
@@ -64,10 +64,10 @@ void products_free(struct products *products)
 {
     if (products == NULL)
         return;
-    while (products->first_product != NULL) {
-        struct product *next = products->first_product->next;
-        product_free(products, products->first_product);
-        products->first_product = next;
+    while (products->product_list_head != NULL) {
+        struct product *next = products->product_list_head->next;
+        product_free(products, products->product_list_head);
+        products->product_list_head = next;
     }
     products->cublaslt->cublasLtDestroy(products->handle);
     free(products);
@@ -105,10 +105,10 @@ _Static_assert((int)CUBLASLT_MATMUL_DESC_A_SCALE_MODE == (int)CUBLASLT_SCALE_MOD
                "numbers of cuBLAS 12.9");
 #endif
 
-const char *products_why_no_blocks(const struct products *products)
+const char *products_why_no_block_scales(const struct products *products)
 {
     int device = 0, major = 0;
-    if (products->cublaslt->cublasLtGetVersion() < CUBLASLT_BLOCKS_SINCE)
+    if (products->cublaslt->cublasLtGetVersion() < CUBLASLT_BLOCK_SCALES_SINCE)
         return "cuBLASLt older than 12.9 has no products";
     if (cudaGetDevice(&device) != cudaSuccess ||
         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
@@ -171,20 +171,21 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
 }
 
 /* True if the library may split k into parts, whose products it computes separately and adds. */
-static bool may_split(const struct cublaslt *lt, const struct product_shape *shape)
+static bool may_split_product_along_k(const struct cublaslt *lt, const struct product_shape *shape)
 {
     return shape->k % VERSION_SPLIT == 0 ||
            version_find_rule(NVIDIA_CUBLASLT, VERSION_WHOLE_SPLITS,
                              (int)lt->cublasLtGetVersion()) == NULL;
 }
 
-/* Returns the schemes by which the library may add the parts of k; none if it may not split k (may_split()). For 16-bit
+/* Returns the schemes by which the library may add the parts of k; none if it may not split k (may_split_product_along_k()). For 16-bit
  * results, it excludes the schemes that add in the result's type, since these would round once for each part. */
-static uint32_t allowed_split_schemes(const struct cublaslt *lt, const struct product_shape *shape)
+static uint32_t allowed_split_k_schemes(const struct cublaslt *lt,
+                                        const struct product_shape *shape)
 {
-    return !may_split(lt, shape)        ? CUBLASLT_REDUCTION_SCHEME_NONE
-           : shape->y_type == DTYPE_F32 ? CUBLASLT_REDUCTION_SCHEME_MASK /* any */
-                                        : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    return !may_split_product_along_k(lt, shape) ? CUBLASLT_REDUCTION_SCHEME_NONE
+           : shape->y_type == DTYPE_F32          ? CUBLASLT_REDUCTION_SCHEME_MASK /* any */
+                                                 : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
 static cublasStatus_t choose_algorithm(const struct products *products, struct product *p)
@@ -192,7 +193,7 @@ static cublasStatus_t choose_algorithm(const struct products *products, struct p
     const struct cublaslt *lt = products->cublaslt;
     const struct product_shape *s = &p->shape;
     const uint64_t workspace = PRODUCT_WORKSPACE;
-    const uint32_t splits = allowed_split_schemes(lt, s);
+    const uint32_t splits = allowed_split_k_schemes(lt, s);
     const uint32_t a_bytes = 1u << s->b_align_log2, b_bytes = 1u << s->a_align_log2,
                    y_bytes = 1u << s->y_align_log2;
     const struct {
@@ -230,7 +231,7 @@ const struct product *products_plan(struct products *products, const struct prod
                                     struct diag *diag)
 {
     static const char *const forms[] = {"nt", "nn", "tn"};
-    for (struct product *p = products->first_product; p != NULL; p = p->next)
+    for (struct product *p = products->product_list_head; p != NULL; p = p->next)
         if (memcmp(&p->shape, shape, sizeof *shape) == 0)
             return p;
     struct product *p = heap_zalloc(1, sizeof *p);
@@ -253,8 +254,8 @@ const struct product *products_plan(struct products *products, const struct prod
         product_free(products, p);
         return NULL;
     }
-    p->next = products->first_product;
-    products->first_product = p;
+    p->next = products->product_list_head;
+    products->product_list_head = p;
     return p;
 }
 

@@ -56,7 +56,7 @@ const struct product *products_plan(struct products *products, const struct prod
 
 /* Returns why the library cannot multiply factors with a scale for each block of 128, in words that follow "for which";
  * NULL: it can. */
-const char *products_why_no_blocks(const struct products *products);
+const char *products_why_no_block_scales(const struct products *products);
 
 /* Sets the addresses of the fp32 scales of a and b, one each or, for blocks, in the order of cuda_lay_out_scales(), for
  * the next runs of a plan with scales. Until the calling thread has called product_run(), no other thread may set the

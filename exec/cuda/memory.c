@@ -64,7 +64,7 @@ static size_t visible_keys_begin_of_shape(const struct exec_run *run, uint32_t s
 {
     size_t count = 0;
     for (uint32_t s = 0; s < shape; s++)
-        if (run->assignment.pieces_row_of_shape[s] != IR_NONE)
+        if (run->assignment.attention_pieces_row_by_shape[s] != IR_NONE)
             count += 2 * (size_t)run->ir->shape[s].attention.q;
     return count;
 }
@@ -72,7 +72,7 @@ static size_t visible_keys_begin_of_shape(const struct exec_run *run, uint32_t s
 const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op)
 {
     uint32_t shape = rank->run->ir->op.shape[op];
-    return rank->run->assignment.pieces_row_of_shape[shape] == IR_NONE
+    return rank->run->assignment.attention_pieces_row_by_shape[shape] == IR_NONE
                ? NULL
                : rank->visible_keys + visible_keys_begin_of_shape(rank->run, shape);
 }
@@ -84,14 +84,14 @@ static enum status upload_visible_keys(struct cuda_rank *rank, size_t count, str
     const struct assignment *assignment = &run->assignment;
     int32_t *visible = heap_alloc(count + 1, sizeof *visible), *next = visible;
     for (uint32_t s = 0; s < run->ir->shape_count; s++) {
-        if (assignment->pieces_row_of_shape[s] == IR_NONE)
+        if (assignment->attention_pieces_row_by_shape[s] == IR_NONE)
             continue;
-        const struct assignment_pieces *pieces =
-            &assignment
-                 ->attention_pieces[(size_t)assignment->pieces_row_of_shape[s] * assignment->ranks +
-                                    rank->rank];
+        const struct assignment_attention_pieces *pieces =
+            &assignment->attention_pieces[(size_t)assignment->attention_pieces_row_by_shape[s] *
+                                              assignment->ranks +
+                                          rank->rank];
         const struct call call = {.work = &run->ir->shape[s],
-                                  .seen_pieces = pieces->pieces,
+                                  .attention_pieces_seen = pieces->pieces,
                                   .seen_piece_count = pieces->piece_count};
         for (int64_t i = 0; i < call.work->attention.q; i++, next += 2) {
             struct visible_keys keys = cpu_visible_keys(&call, i);
@@ -110,13 +110,14 @@ static enum status upload_visible_keys(struct cuda_rank *rank, size_t count, str
 /* ---- rows that context ranks exchange ---- */
 
 static struct moved_rows moved_rows_of(const struct exec_run *run, uint32_t rank, uint32_t shape,
-                                       enum moved_list which)
+                                       enum moved_rows_list_kind which)
 {
     const struct assignment *assignment = &run->assignment;
-    return moved_rows_list(&assignment->needed_rows[(size_t)assignment->needed_row_of_shape[shape] *
-                                                        assignment->ranks +
-                                                    rank],
-                           which, 0);
+    return moved_rows_list(
+        &assignment->needed_rows[(size_t)assignment->needed_rows_index_by_shape[shape] *
+                                     assignment->ranks +
+                                 rank],
+        which, 0);
 }
 
 /* Returns how many pairs of an outer and an inner row (exec/moved_rows.h) all lists of a rank have, over all shapes. */
@@ -124,15 +125,16 @@ static size_t row_pair_count(const struct exec_run *run, uint32_t rank)
 {
     size_t count = 0;
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
-        for (int k = 0; k < MOVED_LIST_COUNT && run->assignment.needed_row_of_shape[s] != IR_NONE;
-             k++)
-            count += (size_t)moved_rows_of(run, rank, s, (enum moved_list)k).count;
+        for (int k = 0;
+             k < MOVED_LIST_COUNT && run->assignment.needed_rows_index_by_shape[s] != IR_NONE; k++)
+            count += (size_t)moved_rows_of(run, rank, s, (enum moved_rows_list_kind)k).count;
     return count;
 }
 
 const struct cuda_row_pairs *cuda_row_pairs_of_op(const struct cuda_rank *rank, uint32_t op)
 {
-    const uint32_t row = rank->run->assignment.needed_row_of_shape[rank->run->ir->op.shape[op]];
+    const uint32_t row =
+        rank->run->assignment.needed_rows_index_by_shape[rank->run->ir->op.shape[op]];
     return row == IR_NONE ? NULL : &rank->row_pairs[(size_t)row * MOVED_LIST_COUNT];
 }
 
@@ -150,18 +152,22 @@ static enum status upload_row_pairs(struct cuda_rank *rank, struct cuda_row_pair
 {
     const struct exec_run *run = rank->run;
     struct cuda_row_pair *pair = heap_alloc(count + 1, sizeof *pair), *next = pair;
-    rank->row_pairs = heap_zalloc((size_t)run->assignment.needed_row_count * MOVED_LIST_COUNT + 1,
-                                  sizeof *rank->row_pairs);
+    rank->row_pairs =
+        heap_zalloc((size_t)run->assignment.needed_rows_shape_count * MOVED_LIST_COUNT + 1,
+                    sizeof *rank->row_pairs);
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
-        for (int k = 0; k < MOVED_LIST_COUNT && run->assignment.needed_row_of_shape[s] != IR_NONE;
+        for (int k = 0;
+             k < MOVED_LIST_COUNT && run->assignment.needed_rows_index_by_shape[s] != IR_NONE;
              k++) {
-            const struct moved_rows moved = moved_rows_of(run, rank->rank, s, (enum moved_list)k);
+            const struct moved_rows moved =
+                moved_rows_of(run, rank->rank, s, (enum moved_rows_list_kind)k);
             for (int64_t i = 0; i < moved.count; i++)
                 next[i] =
                     (struct cuda_row_pair){moved_outer_row(&moved, i), moved_inner_row(&moved, i)};
             if (moved.count > 0)
                 qsort(next, (size_t)moved.count, sizeof *next, compare_by_inner_row);
-            rank->row_pairs[(size_t)run->assignment.needed_row_of_shape[s] * MOVED_LIST_COUNT +
+            rank->row_pairs[(size_t)run->assignment.needed_rows_index_by_shape[s] *
+                                MOVED_LIST_COUNT +
                             (size_t)k] = (struct cuda_row_pairs){at + (next - pair), moved.count};
             next += moved.count;
         }
@@ -181,13 +187,14 @@ static size_t expert_begin_count(const struct exec_run *run)
 {
     size_t tables = 0;
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
-        tables += run->assignment.routed_row_of_shape[s] != IR_NONE;
+        tables += run->assignment.routed_rows_index_by_shape[s] != IR_NONE;
     return tables * ((size_t)run->ir->routing.expert_count + 1);
 }
 
 const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op)
 {
-    const uint32_t row = rank->run->assignment.routed_row_of_shape[rank->run->ir->op.shape[op]];
+    const uint32_t row =
+        rank->run->assignment.routed_rows_index_by_shape[rank->run->ir->op.shape[op]];
     return row == IR_NONE
                ? NULL
                : rank->expert_begins + (size_t)row * (rank->run->ir->routing.expert_count + 1u);
@@ -201,7 +208,7 @@ static enum status upload_expert_begins(const struct cuda_rank *rank, size_t cou
     const uint32_t experts = run->ir->routing.expert_count;
     int64_t *begin = heap_zalloc(count + 1, sizeof *begin);
     for (uint32_t s = 0; s < run->ir->shape_count; s++) {
-        const uint32_t row = run->assignment.routed_row_of_shape[s];
+        const uint32_t row = run->assignment.routed_rows_index_by_shape[s];
         int64_t *table = begin + (size_t)row * (experts + 1u);
         for (uint32_t e = 0; row != IR_NONE && e < experts; e++)
             table[e + 1] =
@@ -368,7 +375,7 @@ static size_t list_bound_byte_ranges(const struct cuda_rank *rank, enum memory m
     return count;
 }
 
-cudaError_t cuda_poison(const struct cuda_rank *rank)
+cudaError_t cuda_fill_memory_with_poison(const struct cuda_rank *rank)
 {
     enum { NOT_A_NUMBER = 0xff }; /* the bytes of a NaN in every float type, and of the index -1 */
     struct arena_range *range = heap_alloc((size_t)rank->run->ir->buffer.count + 1, sizeof *range);

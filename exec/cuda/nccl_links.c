@@ -38,14 +38,14 @@ void nccl_links_poll(struct cuda *cuda)
 static enum status open_stream(struct nccl_links *l, struct diag *diag)
 {
     const char *call = "cudaMalloc (of NCCL's barriers)";
-    cudaError_t error = cudaMalloc((void **)&l->barrier_number, 2 * sizeof *l->barrier_number);
+    cudaError_t error = cudaMalloc((void **)&l->barrier_operands, 2 * sizeof *l->barrier_operands);
     if (error == cudaSuccess) {
         call = "cudaStreamCreateWithFlags (of NCCL's barriers)";
         error = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
     }
     if (error == cudaSuccess) {
         call = "cudaMemsetAsync (of NCCL's barriers)";
-        error = cudaMemsetAsync(l->barrier_number, 0, 2 * sizeof *l->barrier_number, l->stream);
+        error = cudaMemsetAsync(l->barrier_operands, 0, 2 * sizeof *l->barrier_operands, l->stream);
     }
     if (error == cudaSuccess) {
         call = "cudaEventCreateWithFlags (of NCCL's barriers)";
@@ -116,8 +116,8 @@ void nccl_links_close(struct cuda *cuda)
         cudaEventDestroy(l->event);
     if (l->stream != NULL)
         cudaStreamDestroy(l->stream);
-    if (l->barrier_number != NULL)
-        cudaFree(l->barrier_number);
+    if (l->barrier_operands != NULL)
+        cudaFree(l->barrier_operands);
     free(l->links);
     pthread_mutex_destroy(&l->poll_lock);
     free(l);
@@ -172,7 +172,7 @@ bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
     struct nccl_link *link = nccl_find_barrier_link(l, group);
     if (!nccl_enter_call(l, link))
         return false;
-    ncclResult_t result = l->nccl->ncclAllReduce(l->barrier_number, l->barrier_number, 1,
+    ncclResult_t result = l->nccl->ncclAllReduce(l->barrier_operands, l->barrier_operands, 1,
                                                  ncclFloat32, ncclSum, link->comm, l->stream);
     nccl_leave_call(l);
     if (result != ncclSuccess)

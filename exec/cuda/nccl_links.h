@@ -42,7 +42,7 @@ struct nccl_links {
      * sent, and the second receives. */
     cudaStream_t stream;
     cudaEvent_t event;
-    float *barrier_number;
+    float *barrier_operands;
 };
 
 /* nccl_enter_call() records that the calling thread is in a call of NCCL on a link, until nccl_leave_call(). It returns

@@ -73,7 +73,7 @@ static ncclResult_t exchange_rows(const struct nccl_member_op *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
     const struct work *w = p->call->work;
-    const struct assignment_rows *rows = p->call->needed_rows;
+    const struct assignment_needed_rows *rows = p->call->needed_rows;
     const int64_t *out =
         w->exchange.back ? rows->received.first_row_of_peer : rows->sent.first_row_of_peer;
     const int64_t *in =

@@ -22,7 +22,7 @@ struct nccl_opening {
     pthread_cond_t state_changed;
     /* links begun so far; 0: the communicator of all ranks is being made */
     uint32_t begun_link_count;
-    bool is_over;
+    bool is_link_opening_over;
     bool registers_memory;    /* the links are open, and memory is registered with each */
     const char *refused_call; /* the call that was refused; NULL: none */
     char refusal_text[512];
@@ -51,7 +51,7 @@ static bool cuda_succeeded(struct nccl_opening *o, const char *call, cudaError_t
 
 /* Waits until everything on the links' stream has ended. Returns false if that failed or communicators are being
  * aborted. */
-static bool await_exchange(struct nccl_opening *o, struct nccl_link *link)
+static bool await_test_exchange(struct nccl_opening *o, struct nccl_link *link)
 {
     static const struct timespec nap = {0, 200000};
     struct nccl_links *l = o->links;
@@ -76,11 +76,11 @@ static bool end_group(struct nccl_opening *o, struct nccl_link *link, ncclResult
     ncclResult_t result = l->nccl->ncclGroupEnd();
     nccl_leave_call(l);
     return nccl_succeeded(o, "a first exchange", put_result != ncclSuccess ? put_result : result) &&
-           await_exchange(o, link);
+           await_test_exchange(o, link);
 }
 
 /* Sends one number to the next rank on the link and receives one from the previous rank, where the group has them. */
-static bool exchange_messages(struct nccl_opening *o, struct nccl_link *link)
+static bool exchange_test_messages(struct nccl_opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
     const struct assignment *assignment = &o->run->assignment;
@@ -91,10 +91,10 @@ static bool exchange_messages(struct nccl_opening *o, struct nccl_link *link)
         return false;
     ncclResult_t result = l->nccl->ncclGroupStart();
     if (result == ncclSuccess && to >= 0 && to < size)
-        result = l->nccl->ncclSend(&l->barrier_number[0], 1, ncclFloat32, (int)to, link->comm,
+        result = l->nccl->ncclSend(&l->barrier_operands[0], 1, ncclFloat32, (int)to, link->comm,
                                    l->stream);
     if (result == ncclSuccess && from >= 0 && from < size)
-        result = l->nccl->ncclRecv(&l->barrier_number[1], 1, ncclFloat32, (int)from, link->comm,
+        result = l->nccl->ncclRecv(&l->barrier_operands[1], 1, ncclFloat32, (int)from, link->comm,
                                    l->stream);
     return end_group(o, link, result);
 }
@@ -116,7 +116,7 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
     struct work work = *op->work;
     struct call call = *op;
     int64_t *each = NULL;
-    struct assignment_rows rows;
+    struct assignment_needed_rows rows;
     call.work = &work;
     call.routed_rows = NULL;
     if (call.read_count == 0)
@@ -134,7 +134,7 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
         each = heap_alloc(size + 1u, sizeof *each);
         for (uint32_t k = 0; k <= size; k++)
             each[k] = k;
-        rows = (struct assignment_rows){
+        rows = (struct assignment_needed_rows){
             .sent.first_row_of_peer = each, .received.first_row_of_peer = each, .peer_count = size};
         work.exchange.rows = work.exchange.to = size;
         work.exchange.parts = work.exchange.width = 1;
@@ -198,10 +198,11 @@ static bool try_barrier(struct nccl_opening *o, struct nccl_link *link)
     struct nccl_links *l = o->links;
     if (!nccl_enter_call(l, link))
         return false;
-    ncclResult_t result = l->nccl->ncclAllReduce(l->barrier_number, l->barrier_number, 1,
+    ncclResult_t result = l->nccl->ncclAllReduce(l->barrier_operands, l->barrier_operands, 1,
                                                  ncclFloat32, ncclSum, link->comm, l->stream);
     nccl_leave_call(l);
-    return nccl_succeeded(o, "ncclAllReduce (a first barrier)", result) && await_exchange(o, link);
+    return nccl_succeeded(o, "ncclAllReduce (a first barrier)", result) &&
+           await_test_exchange(o, link);
 }
 
 /* Makes the communicator of all ranks. It is stored in the links only after it is complete, because NCCL cannot abort
@@ -246,7 +247,7 @@ static bool open_link(struct nccl_opening *o, struct nccl_link *link)
         return false;
     return link->rank_shift == 0                        ? try_collectives(o, link)
            : link->rank_shift == NCCL_SHIFT_OF_BARRIERS ? try_barrier(o, link)
-                                                        : exchange_messages(o, link);
+                                                        : exchange_test_messages(o, link);
 }
 
 /* Runs every op of this process's rank on the link once, at the addresses that it has in a step. All members run the
@@ -305,7 +306,7 @@ static bool register_memory(struct nccl_opening *o, struct nccl_link *link)
 /* Opens the links, or registers memory with each, as a thread's function. All processes go through the links in the
  * same order, and finish their exchange on one link before the next. This cannot deadlock: all members of the first
  * link that is not open have no link before it to wait on, so they all reach it. */
-static void *open_in_order(void *argument)
+static void *open_links_in_order(void *argument)
 {
     struct nccl_opening *o = argument;
     bool succeeded = cuda_succeeded(o, "cudaSetDevice", cudaSetDevice(o->device)) &&
@@ -319,7 +320,7 @@ static void *open_in_order(void *argument)
                                         : open_link(o, &o->links->links[i]);
     }
     pthread_mutex_lock(&o->lock);
-    o->is_over = true;
+    o->is_link_opening_over = true;
     pthread_cond_broadcast(&o->state_changed);
     pthread_mutex_unlock(&o->lock);
     return NULL;
@@ -327,11 +328,11 @@ static void *open_in_order(void *argument)
 
 /* Waits for the thread that opens links. Returns false if for `seconds` it has neither ended nor gone on to another
  * link. */
-static bool await_opening(struct nccl_opening *o, double seconds)
+static bool await_link_opening_thread(struct nccl_opening *o, double seconds)
 {
     bool late = false;
     pthread_mutex_lock(&o->lock);
-    while (!o->is_over && !late) {
+    while (!o->is_link_opening_over && !late) {
         uint32_t at = o->begun_link_count;
         struct timespec deadline;
         clock_gettime(CLOCK_MONOTONIC, &deadline);
@@ -340,25 +341,25 @@ static bool await_opening(struct nccl_opening *o, double seconds)
         deadline.tv_sec += deadline.tv_nsec / 1000000000;
         deadline.tv_nsec %= 1000000000;
         int waited = 0;
-        while (!o->is_over && o->begun_link_count == at && waited == 0)
+        while (!o->is_link_opening_over && o->begun_link_count == at && waited == 0)
             waited = pthread_cond_timedwait(&o->state_changed, &o->lock, &deadline);
-        late = !o->is_over && o->begun_link_count == at;
+        late = !o->is_link_opening_over && o->begun_link_count == at;
     }
     pthread_mutex_unlock(&o->lock);
     return !late;
 }
 
-static enum status run_opening(struct nccl_opening *o, struct diag *diag)
+static enum status run_link_opening_thread(struct nccl_opening *o, struct diag *diag)
 {
     struct nccl_links *l = o->links;
     const struct exec_run *run = o->run;
     double limit_s = run->options->step_limit_s > 0 ? run->options->step_limit_s : CONNECT_S;
     pthread_t thread;
-    int error = pthread_create(&thread, NULL, open_in_order, o);
+    int error = pthread_create(&thread, NULL, open_links_in_order, o);
     if (error != 0)
         return diag_error(diag, (struct loc){.name = run->schedule_name}, STATUS_SYSTEM,
                           "cannot start a thread: %s", strerror(error));
-    bool late = !await_opening(o, limit_s);
+    bool late = !await_link_opening_thread(o, limit_s);
     if (late)
         nccl_abort(l);
     if (l->has_unendable_call) {
@@ -380,8 +381,8 @@ static enum status run_opening(struct nccl_opening *o, struct diag *diag)
                             what, group, o->refusal_text);
 }
 
-static enum status open_watched(struct cuda *cuda, const ncclUniqueId *id, bool registers_memory,
-                                struct diag *diag)
+static enum status open_links_watched(struct cuda *cuda, const ncclUniqueId *id,
+                                      bool registers_memory, struct diag *diag)
 {
     pthread_condattr_t monotonic_attributes;
     /* on the heap, because a thread that cannot be stopped goes on using it */
@@ -396,7 +397,7 @@ static enum status open_watched(struct cuda *cuda, const ncclUniqueId *id, bool 
     pthread_condattr_setclock(&monotonic_attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&o->state_changed, &monotonic_attributes);
     pthread_condattr_destroy(&monotonic_attributes);
-    enum status status = run_opening(o, diag);
+    enum status status = run_link_opening_thread(o, diag);
     if (!cuda->nccl_links->has_unendable_call) {
         pthread_mutex_destroy(&o->lock);
         pthread_cond_destroy(&o->state_changed);
@@ -407,14 +408,14 @@ static enum status open_watched(struct cuda *cuda, const ncclUniqueId *id, bool 
 
 enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag)
 {
-    return open_watched(cuda, id, false, diag);
+    return open_links_watched(cuda, id, false, diag);
 }
 
 enum status nccl_register_memory(struct cuda *cuda, struct diag *diag)
 {
     const ncclUniqueId none = {0};
     return cuda->run->options->registers_nccl_memory && cuda->nccl_links->link_count > 0
-               ? open_watched(cuda, &none, true, diag)
+               ? open_links_watched(cuda, &none, true, diag)
                : STATUS_OK;
 }
 #endif

@@ -116,9 +116,9 @@ void cuda_poll_ended_ops(struct cuda_rank *rank)
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         poll_stream(&rank->streams[s]);
     bool at_work = has_running_op(rank);
-    if (at_work != rank->is_counted_running)
+    if (at_work != rank->is_counted_in_running_ops)
         atomic_fetch_add(&run->running_op_count, at_work ? 1 : -1);
-    rank->is_counted_running = at_work;
+    rank->is_counted_in_running_ops = at_work;
     int32_t mark = *(volatile int32_t *)rank->fault_mark_address;
     pthread_mutex_unlock(&rank->poll_lock);
     if (mark != 0)

@@ -41,7 +41,7 @@ static enum status check_types(const struct cuda *cuda, const struct call *call,
     const struct exec_run *run = cuda->run;
     const enum scaling scaling = operand_scaling_of(call->work);
     const bool has_blocks = scaling == SCALING_VECTOR || scaling == SCALING_BLOCK;
-    const char *why = has_blocks ? products_why_no_blocks(cuda->products) : NULL;
+    const char *why = has_blocks ? products_why_no_block_scales(cuda->products) : NULL;
     if (why != NULL)
         return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) has scaling=%s, for which %s; --backend cpu has it",
@@ -119,7 +119,7 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
     enum status status = check_types(cuda, &call, diag);
     if (status != STATUS_OK || cuda_runs_on_host(cuda->run->ir, op))
         return status;
-    const struct cuda_compute_row *row = &cuda_compute_rows[call.work->kind];
+    const struct cuda_kernel_table_row *row = &cuda_compute_rows[call.work->kind];
     if (rank == first)
         cuda->epilogue_op_count[call.work->kind == WORK_GELU         ? PRODUCT_GELU
                                 : call.work->kind == WORK_COLUMN_SUM ? PRODUCT_COLUMN_SUM
@@ -176,6 +176,6 @@ enum status cuda_prepare_ops(struct cuda *cuda, struct diag *diag)
 void cuda_free_prepared_ops(struct cuda *cuda)
 {
     for (uint32_t op = 0; cuda->prepared_ops != NULL && op < cuda->run->ir->op.count; op++)
-        free(cuda->prepared_ops[op].group_plans);
+        free(cuda->prepared_ops[op].product_plans_of_groups);
     free(cuda->prepared_ops);
 }

@@ -65,8 +65,9 @@ static int64_t rows_of_all_groups(const struct work *work)
     return work->matmul.form == MATMUL_TN ? work->matmul.k : work->matmul.m;
 }
 
-static enum status report_types(const struct exec_run *run, const struct call *call,
-                                struct diag *diag, const char *what)
+static enum status report_unsupported_product_types(const struct exec_run *run,
+                                                    const struct call *call, struct diag *diag,
+                                                    const char *what)
 {
     return diag_error(diag, (struct loc){run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                       "op %" PRIu32 " (%s): %s; the cuda backend wants one type there", call->op,
@@ -82,13 +83,13 @@ static int64_t next_group_row_count(const struct call *call, int64_t g, int64_t 
     return *end - begin;
 }
 
-/* Returns the index of the first plan for at least `rows` rows; plan_count: there is none. */
+/* Returns the index of the first plan for at least `rows` rows; group_product_plan_count: there is none. */
 static uint32_t find_plan_for_rows(const struct cuda_prepared *prepared, int64_t rows)
 {
-    uint32_t low = 0, high = prepared->plan_count;
+    uint32_t low = 0, high = prepared->group_product_plan_count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (prepared->group_plans[middle].rows < rows)
+        if (prepared->product_plans_of_groups[middle].rows < rows)
             low = middle + 1;
         else
             high = middle;
@@ -102,17 +103,20 @@ static enum status plan_products_of_group(const struct cuda *cuda, const struct 
                                           struct diag *diag)
 {
     const uint32_t at = find_plan_for_rows(prepared, rows);
-    if (rows == 0 || (at < prepared->plan_count && prepared->group_plans[at].rows == rows))
+    if (rows == 0 || (at < prepared->group_product_plan_count &&
+                      prepared->product_plans_of_groups[at].rows == rows))
         return STATUS_OK;
     const struct product_shape shape = product_shape_of(call, rows);
     const struct product *product = products_plan(cuda->products, &shape, diag);
     if (product == NULL)
         return STATUS_SYSTEM;
-    prepared->group_plans = heap_realloc(prepared->group_plans, prepared->plan_count + 1,
-                                         sizeof *prepared->group_plans);
-    memmove(prepared->group_plans + at + 1, prepared->group_plans + at,
-            (prepared->plan_count++ - at) * sizeof *prepared->group_plans);
-    prepared->group_plans[at] = (struct cuda_group_plan){rows, product};
+    prepared->product_plans_of_groups =
+        heap_realloc(prepared->product_plans_of_groups, prepared->group_product_plan_count + 1,
+                     sizeof *prepared->product_plans_of_groups);
+    memmove(prepared->product_plans_of_groups + at + 1, prepared->product_plans_of_groups + at,
+            (prepared->group_product_plan_count++ - at) *
+                sizeof *prepared->product_plans_of_groups);
+    prepared->product_plans_of_groups[at] = (struct cuda_group_product_plan){rows, product};
     return STATUS_OK;
 }
 
@@ -151,8 +155,9 @@ static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
     const struct product *product = products_plan(cuda->products, &shape, NULL);
     if (product == NULL)
         return false;
-    prepared->group_plans = heap_alloc(1, sizeof *prepared->group_plans);
-    prepared->group_plans[prepared->plan_count++] = (struct cuda_group_plan){rows, product};
+    prepared->product_plans_of_groups = heap_alloc(1, sizeof *prepared->product_plans_of_groups);
+    prepared->product_plans_of_groups[prepared->group_product_plan_count++] =
+        (struct cuda_group_product_plan){rows, product};
     prepared->epilogue = (uint8_t)epilogue;
     if (epilogue == PRODUCT_COLUMN_SUM)
         prepared->scratch_bytes +=
@@ -179,7 +184,7 @@ static bool plan_with_next_op(struct cuda *cuda, const struct call *call,
 
 /* Returns how many rows the blocks of a product's factor have, in which numbers share a scale; 0: the factor has no
  * such blocks. */
-static int block_rows_of_factor(const struct work *work, int which)
+static int scale_block_rows_of_factor(const struct work *work, int which)
 {
     const enum scaling scaling = work_scale_layout(work, which).scaling;
     return scaling == SCALING_BLOCK ? CUDA_SCALE_BLOCK : scaling == SCALING_VECTOR ? 1 : 0;
@@ -195,7 +200,7 @@ static size_t scales_offset(const struct call *call, int which)
                                              : 0;
     size_t offset = PRODUCT_WORKSPACE + (cast + 255) / 256 * 256;
     for (int k = 0; k < which; k++) {
-        const int block_rows = block_rows_of_factor(w, k);
+        const int block_rows = scale_block_rows_of_factor(w, k);
         const size_t scales = block_rows == 0
                                   ? 0
                                   : cuda_laid_out_scale_count(k == 0 ? w->matmul.m : w->matmul.n,
@@ -210,7 +215,8 @@ enum status cuda_prepare_product(struct cuda *cuda, const struct call *call,
 {
     const struct product_shape shape = product_shape_of(call, 1);
     if (!shape.has_scales && shape.b_type != shape.a_type)
-        return report_types(cuda->run, call, diag, "its factors have different types");
+        return report_unsupported_product_types(cuda->run, call, diag,
+                                                "its factors have different types");
     prepared->scratch_bytes = scales_offset(call, 2);
     if (plan_with_next_op(cuda, call, prepared))
         return STATUS_OK;
@@ -259,7 +265,8 @@ static int run_product_group(const struct cuda *cuda, const struct cuda_stream *
     if (rows == 0)
         return turned ? set_gradient_without_rows(stream, call, c, result, m * n) : 0;
     return product_run(
-        cuda->products, prepared->group_plans[find_plan_for_rows(prepared, rows)].product, 1,
+        cuda->products,
+        prepared->product_plans_of_groups[find_plan_for_rows(prepared, rows)].product, 1,
         element_address(&call->read[0], first * (turned ? m : k)),
         element_address(&call->read[1], turned ? first * n : g * n * k),
         bias != NULL ? element_address(bias, g * n) : NULL, element_address(c, result),
@@ -271,7 +278,7 @@ static int run_product_with_epilogue(const struct cuda *cuda, const struct cuda_
                                      const struct call *call)
 {
     const struct cuda_prepared *prepared = &cuda->prepared_ops[call->op];
-    const struct product *product = prepared->group_plans[0].product;
+    const struct product *product = prepared->product_plans_of_groups[0].product;
     const void *a = call->read[0].data, *b = call->read[1].data;
     void *y = call->write[0].data;
     struct call next;
@@ -318,9 +325,10 @@ static int run_product_groups(const struct cuda *cuda, const struct cuda_stream 
         if (w->matmul.form == MATMUL_TN)
             status = set_gradient_without_rows(stream, call, &call->read[2], 0,
                                                (int64_t)call->write[0].element_count);
-        return status != 0 ? status
-                           : run_product_group(cuda, stream, call, NULL, call->part_index, 0,
-                                               rows_of_all_groups(w));
+        return status != 0
+                   ? status
+                   : run_product_group(cuda, stream, call, NULL, call->index_in_sharding_group, 0,
+                                       rows_of_all_groups(w));
     }
     for (int64_t g = 0; g < work_row_group_count(w) && status == 0; g++) {
         const int64_t begin = first, rows = next_group_row_count(call, g, &first);
@@ -339,17 +347,18 @@ bool cuda_run_product(void *context, struct call *call)
         const struct operand *scales =
             &call->read[2 + (w->matmul.epilogue == EPILOGUE_BIAS) + (w->matmul.accumulate != 0)];
         const void *of[2] = {scales[0].data, scales[1].data};
-        for (int k = 0; k < 2 && status == 0 && block_rows_of_factor(w, k) > 0; k++) {
+        for (int k = 0; k < 2 && status == 0 && scale_block_rows_of_factor(w, k) > 0; k++) {
             float *to = (float *)(void *)((char *)stream->scratch + scales_offset(call, k));
             const int error =
                 cuda_lay_out_scales(to, of[k], k == 0 ? w->matmul.m : w->matmul.n, w->matmul.k,
-                                    block_rows_of_factor(w, k), stream->handle);
+                                    scale_block_rows_of_factor(w, k), stream->handle);
             status = error == 0 ? 0 : (int)CUBLAS_STATUS_EXECUTION_FAILED;
             of[k] = to;
         }
         if (status == 0)
             status = product_set_scales(
-                cuda->products, cuda->prepared_ops[call->op].group_plans[0].product, of[0], of[1]);
+                cuda->products, cuda->prepared_ops[call->op].product_plans_of_groups[0].product,
+                of[0], of[1]);
     }
     if (status == 0)
         status = cuda->prepared_ops[call->op].epilogue != PRODUCT_NO_EPILOGUE

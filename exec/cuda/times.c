@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-bool cuda_times_by_events(const struct exec_run *run)
+bool cuda_takes_op_times_from_events(const struct exec_run *run)
 {
     return run->options->records_trace && !run->options->times_by_cupti;
 }
@@ -28,15 +28,15 @@ static void read_event_times(struct cuda_rank *rank)
 {
     struct exec_run *run = rank->run;
     uint32_t first = assignment_first_op(&run->assignment, rank->rank);
-    double base_s = rank->step_base_s - run->epoch_s;
+    double base_s = rank->step_begin_event_s - run->epoch_s;
     for (uint32_t k = 0; k < assignment_op_count(&run->assignment, rank->rank); k++) {
         const struct cuda_events *events = &rank->op_events[k];
         float begin_ms = 0, end_ms = 0;
         if (events->begin == NULL || events->end == NULL)
             continue;
-        cudaError_t error = cudaEventElapsedTime(&begin_ms, rank->step_base_event, events->begin);
+        cudaError_t error = cudaEventElapsedTime(&begin_ms, rank->step_begin_event, events->begin);
         if (error == cudaSuccess)
-            error = cudaEventElapsedTime(&end_ms, rank->step_base_event, events->end);
+            error = cudaEventElapsedTime(&end_ms, rank->step_begin_event, events->end);
         if (error != cudaSuccess) {
             cuda_record_failure(rank, first + k, "cudaEventElapsedTime", error);
             return;
@@ -73,7 +73,7 @@ static void read_stream_times(struct cuda_stream *stream)
     struct cuda_rank *rank = stream->rank;
     struct exec_run *run = rank->run;
     struct cuda *cuda = cuda_of_run(run);
-    bool host = run->ir->stream[stream->stream_row].stream_class == STREAM_HOST;
+    bool host = run->ir->stream[stream->stream_index_in_ir].stream_class == STREAM_HOST;
     double before_s = 0;
     for (uint32_t i = 0; i < stream->op_list.op_count; i++) {
         uint32_t op = stream->op_list.ops[i];
@@ -89,7 +89,7 @@ static void read_stream_times(struct cuda_stream *stream)
     }
 }
 
-static void read_record_times(struct exec_run *run)
+static void read_cupti_op_times(struct exec_run *run)
 {
     struct cuda *cuda = cuda_of_run(run);
     struct cupti_span *span;
@@ -123,7 +123,7 @@ static void read_record_times(struct exec_run *run)
         cuda->recorded_ops = fewest;
 }
 
-static bool times_by_records(const struct exec_run *run)
+static bool op_times_come_from_cupti(const struct exec_run *run)
 {
     return run->options->records_trace && run->options->times_by_cupti;
 }
@@ -146,9 +146,9 @@ void cuda_forget_times(struct exec_run *run)
 
 void cuda_read_times(struct exec_run *run)
 {
-    if (times_by_records(run))
-        read_record_times(run);
+    if (op_times_come_from_cupti(run))
+        read_cupti_op_times(run);
     for (uint32_t r = run->first_rank;
-         r < run->first_rank + run->rank_count && cuda_times_by_events(run); r++)
+         r < run->first_rank + run->rank_count && cuda_takes_op_times_from_events(run); r++)
         read_event_times(&cuda_of_run(run)->rank_states[r]);
 }

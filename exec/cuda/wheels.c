@@ -21,7 +21,7 @@ enum { FOLDERS_MAX = 64, BYTES_MAX = 1 << 14 };
 static const char *folder[FOLDERS_MAX];
 static size_t folders;
 
-static void run_python_for_folders(void)
+static void ask_python_for_wheel_folders(void)
 {
     static char text[BYTES_MAX];
     FILE *python = popen(command, "r");
@@ -39,7 +39,7 @@ static void run_python_for_folders(void)
 const char *const *wheel_folders(size_t *count)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, run_python_for_folders);
+    pthread_once(&once, ask_python_for_wheel_folders);
     *count = folders;
     return folder;
 }

@@ -16,7 +16,7 @@ static int more_pairs_first(const void *a, const void *b)
 }
 
 /* Returns the number of visible pairs in a group of `size` sequences. */
-static double sum_pairs(const struct packed_sequence *sequence, uint32_t size)
+static double visible_pairs_of_group(const struct packed_sequence *sequence, uint32_t size)
 {
     double pairs = 0;
     for (uint32_t i = 0; i < size; i++)
@@ -29,7 +29,7 @@ static double largest_group_pairs(const struct packed_sequence *sequence, uint32
 {
     double most = 0;
     for (uint32_t g = 0; g < groups; g++) {
-        double pairs = sum_pairs(sequence + (size_t)g * size, size);
+        double pairs = visible_pairs_of_group(sequence + (size_t)g * size, size);
         most = pairs > most ? pairs : most;
     }
     return most;
@@ -67,7 +67,7 @@ static void sort_groups_by_pairs(struct packed_sequence *sequence, uint32_t grou
     for (uint32_t g = 1; g < groups; g++)
         for (uint32_t k = g; k > 0; k--) {
             struct packed_sequence *above = sequence + (size_t)(k - 1) * size;
-            if (sum_pairs(above, size) >= sum_pairs(above + size, size))
+            if (visible_pairs_of_group(above, size) >= visible_pairs_of_group(above + size, size))
                 break;
             memcpy(moved, above, size * sizeof *moved);
             memcpy(above, above + size, size * sizeof *moved);
@@ -88,7 +88,7 @@ void packing_apply_balance(struct packed_batch *batch, const struct packing_opti
     }
     double most = 0;
     for (uint32_t r = 0; r < o->data_parallel_ranks; r++) {
-        double pairs = sum_pairs(batch->sequence + (size_t)r * own, own);
+        double pairs = visible_pairs_of_group(batch->sequence + (size_t)r * own, own);
         if (pairs > most) {
             most = pairs;
             batch->fullest_rank = r;

@@ -27,12 +27,12 @@ void lengths_release(struct lengths *l)
 
 /* ---- files ---- */
 
-struct lengths_reading {
+struct lengths_file_reader {
     struct lengths *lengths;
     size_t row_count, capacity;
 };
 
-static void add_length(struct lengths_reading *reading, int64_t batch, int64_t length)
+static void add_length(struct lengths_file_reader *reading, int64_t batch, int64_t length)
 {
     struct lengths *l = reading->lengths;
     if (l->length_count == reading->capacity) {
@@ -58,7 +58,7 @@ static bool is_heading(struct lengths *l, const struct record *record)
 
 static enum status read_row(void *context, const struct record *record, struct diag *diag)
 {
-    struct lengths_reading *reading = context;
+    struct lengths_file_reader *reading = context;
     struct lengths *l = reading->lengths;
     int64_t batch = 0, length = 0;
     if (reading->row_count++ == 0 && is_heading(l, record))
@@ -97,7 +97,7 @@ static enum status skip_comment(void *context, struct loc at, const char *text, 
 static enum status read_length_file(struct lengths *l, const char *path, struct diag *diag)
 {
     struct text text = {0};
-    struct lengths_reading reading = {.lengths = l};
+    struct lengths_file_reader reading = {.lengths = l};
     const struct record_handler handler = {&reading, read_row, skip_comment};
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK)
@@ -165,8 +165,8 @@ static enum status open_zipf(struct lengths *l, const char *text, struct diag *d
 
 struct histogram_bins {
     struct lengths *lengths;
-    double *document_share;     /* heap, [capacity] */
-    size_t row_count, capacity; /* row_count: rows of the file so far, with the heading */
+    double *document_share_of_each_bin; /* heap, [capacity] */
+    size_t row_count, capacity;         /* row_count: rows of the file so far, with the heading */
 };
 
 static enum status read_bin(void *context, const struct record *record, struct diag *diag)
@@ -198,10 +198,11 @@ static enum status read_bin(void *context, const struct record *record, struct d
         l->length_or_upto =
             heap_realloc(l->length_or_upto, bins->capacity, sizeof *l->length_or_upto);
         l->batch_or_from = heap_realloc(l->batch_or_from, bins->capacity, sizeof *l->batch_or_from);
-        bins->document_share =
-            heap_realloc(bins->document_share, bins->capacity, sizeof *bins->document_share);
+        bins->document_share_of_each_bin =
+            heap_realloc(bins->document_share_of_each_bin, bins->capacity,
+                         sizeof *bins->document_share_of_each_bin);
     }
-    bins->document_share[l->length_count] = share;
+    bins->document_share_of_each_bin[l->length_count] = share;
     l->batch_or_from[l->length_count] = from;
     l->length_or_upto[l->length_count++] = upto;
     return STATUS_OK;
@@ -218,13 +219,13 @@ static enum status open_histogram(struct lengths *l, const char *path, struct di
     if (status == STATUS_OK)
         status = records_parse(path, text.data != NULL ? text.data : "", text.size, &handler, diag);
     for (size_t i = 0; i < l->length_count; i++)
-        all += bins.document_share[i];
+        all += bins.document_share_of_each_bin[i];
     if (status == STATUS_OK && !(all > 0 && isfinite(all)))
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "has no row with a share above 0");
     if (status == STATUS_OK)
-        l->table = gsl_ran_discrete_preproc(l->length_count, bins.document_share);
-    free(bins.document_share);
+        l->table = gsl_ran_discrete_preproc(l->length_count, bins.document_share_of_each_bin);
+    free(bins.document_share_of_each_bin);
     text_release(&text);
     return status;
 }

@@ -86,7 +86,7 @@ static bool place_as_whole(struct packed_batch *batch, const struct packing_opti
     }
     add_document(batch, place, tokens, padded);
     place->length_class = bucket;
-    batch->cut_count += tokens < length;
+    batch->truncated_or_cut_documents += tokens < length;
     batch->dropped_tokens += length - tokens;
     return true;
 }
@@ -103,7 +103,7 @@ static bool place_in_pieces(struct packed_batch *batch, const struct packing_opt
         if (tokens == 0)
             continue;
         add_document(batch, sequence, tokens, round_up(tokens, o->round_documents_to));
-        batch->cut_count += tokens < length;
+        batch->truncated_or_cut_documents += tokens < length;
         length -= tokens;
     }
     if (length > 0)
@@ -162,8 +162,8 @@ enum status packing_pack_next_step(struct packed_batch *batch, struct lengths *l
     return STATUS_OK;
 }
 
-void packing_put_dropped(struct text *out, const struct packed_batch *batch, size_t count,
-                         int64_t seq)
+void packing_put_dropped_tokens(struct text *out, const struct packed_batch *batch, size_t count,
+                                int64_t seq)
 {
     int64_t dropped = 0, kept = 0;
     for (size_t i = 0; i < count; i++) {

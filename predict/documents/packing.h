@@ -74,11 +74,11 @@ struct packed_sequence {
 struct packed_batch {
     struct packed_sequence *sequence; /* [sequence_count], heap */
     uint32_t sequence_count;
-    uint64_t document_count; /* each piece of a cut document counts as one */
-    uint64_t cut_count;      /* how often a document lost its end or was cut in two */
-    int64_t document_tokens; /* tokens of documents, without padding */
-    int64_t padding_tokens;  /* tokens and padding together fill the step */
-    int64_t dropped_tokens;  /* tokens of the ends that documents lost */
+    uint64_t document_count;             /* each piece of a cut document counts as one */
+    uint64_t truncated_or_cut_documents; /* how often a document lost its end or was cut in two */
+    int64_t document_tokens;             /* tokens of documents, without padding */
+    int64_t padding_tokens;              /* tokens and padding together fill the step */
+    int64_t dropped_tokens;              /* tokens of the ends that documents lost */
     /* visible_pairs: those of all documents. causal_pairs: those that would be visible if each sequence were one
      * document */
     double visible_pairs, causal_pairs;
@@ -97,8 +97,8 @@ void packed_batch_release(struct packed_batch *batch);
 
 /* Appends how many tokens packing dropped in `count` batches, and their share of the documents' tokens; nothing if it
  * dropped none. seq: the tokens of a sequence. */
-void packing_put_dropped(struct text *out, const struct packed_batch *batch, size_t count,
-                         int64_t seq);
+void packing_put_dropped_tokens(struct text *out, const struct packed_batch *batch, size_t count,
+                                int64_t seq);
 
 /* Fills *documents for struct request from a packed batch; the padding of a sequence that is not full is one more
  * document. */

@@ -84,8 +84,8 @@ const struct launch_format *launch_formats(size_t *count)
     return formats;
 }
 
-enum status launch_format_refuse(const struct launch_format *format, struct loc at,
-                                 struct diag *diag)
+enum status launch_format_error_unread(const struct launch_format *format, struct loc at,
+                                       struct diag *diag)
 {
     if (format != NULL)
         return diag_error(diag, at, STATUS_BAD_INPUT, "this is of %s, which is not read; %s",

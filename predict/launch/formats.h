@@ -48,7 +48,7 @@ const struct launch_format *launch_format_of_command(const struct launch *launch
                                                      size_t first_argument);
 
 /* Reports that a file's format is not read. format NULL: the file has no known format. */
-enum status launch_format_refuse(const struct launch_format *format, struct loc at,
-                                 struct diag *diag);
+enum status launch_format_error_unread(const struct launch_format *format, struct loc at,
+                                       struct diag *diag);
 
 #endif

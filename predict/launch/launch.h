@@ -78,7 +78,7 @@ struct launch_row {
     const char *note;
     /* for a LAUNCH_UNMODELLED row: the values for which the prediction is right all the same, separated by blanks;
      * NULL: the values that switch the setting off */
-    const char *predicted_values;
+    const char *values_without_remark;
 };
 
 struct launch_table {
@@ -145,9 +145,9 @@ struct launch {
     struct text printed_comments; /* lines that launch_print() writes before the settings */
     /* the folder of the file that launch_read() is reading; NULL: it reads none */
     const char *script_folder;
-    const char *named_file[8]; /* files that the script names, which are read after it */
+    const char *files_named_by_script[8]; /* files that the script names, which are read after it */
     size_t named_file_count;
-    /* a file of named_file is being read: fields that settings gave already are kept */
+    /* a file of files_named_by_script is being read: fields that settings gave already are kept */
     bool is_reading_named_file;
 };
 

@@ -6,7 +6,7 @@
 
 /* Appends the open part (predict/launch/settings.h) with which `text` begins, with its two marks, as characters within
  * a JSON string. Returns the text after the part. */
-static const char *put_open_part(struct text *out, const char *text)
+static const char *put_open_part_as_json_text(struct text *out, const char *text)
 {
     text_printf(out, "\\u%04x", SETTING_OPEN_PART_BEGIN);
     for (text++; *text != '\0' && *text != SETTING_OPEN_PART_END; text++) {
@@ -31,7 +31,7 @@ static const char *put_open_word(struct text *out, const char *text)
     out->data[word] = '"';
     while (*text != '\0' && strchr(" \t\r\n,]}", *text) == NULL)
         if (*text == SETTING_OPEN_PART_BEGIN)
-            text = put_open_part(out, text);
+            text = put_open_part_as_json_text(out, text);
         else
             text_putc(out, *text++);
     text_putc(out, '"');
@@ -40,13 +40,13 @@ static const char *put_open_word(struct text *out, const char *text)
 
 /* Appends JSON some of whose values have open parts ("stage": $1), which is no JSON, as JSON in which these values are
  * strings. The strings hold the open parts with their marks. */
-static void put_json_with_marks(struct text *out, const char *text)
+static void put_json_with_open_parts_as_text(struct text *out, const char *text)
 {
     bool string = false;
     text_puts(out, "");
     while (*text != '\0') {
         if (*text == SETTING_OPEN_PART_BEGIN) {
-            text = string ? put_open_part(out, text) : put_open_word(out, text);
+            text = string ? put_open_part_as_json_text(out, text) : put_open_word(out, text);
             continue;
         }
         if (*text == '"')
@@ -94,7 +94,7 @@ static enum status read_document(struct launch *launch, const char *name,
         return STATUS_OK;
     for (uint32_t line = 1; line < document->line; line++)
         text_putc(&lines, '\n');
-    put_json_with_marks(&lines, document->text);
+    put_json_with_open_parts_as_text(&lines, document->text);
     enum status status = settings_read_json(&settings, name, lines.data, lines.size,
                                             named == NAMED_THIS ? diag : NULL);
     const struct launch_format *format = launch_format_of(launch, &settings);

@@ -13,7 +13,7 @@ static const char *const not_in_launch_files[] = {
     "router_bias", "router_correction", "router_on_input", "router_groups", "router_groups_kept"};
 
 /* Returns the model with its router and its layers with experts in one form where several mean the same. */
-static struct transformer in_one_form(const struct transformer *t)
+static struct transformer model_in_canonical_form(const struct transformer *t)
 {
     struct transformer same = *t;
     if (same.experts_every == 1)
@@ -47,7 +47,7 @@ static bool is_same_field(const struct transformer *a, const struct transformer 
 static bool are_equal_models(const struct transformer *a, const struct transformer *b,
                              bool of_launch_file)
 {
-    const struct transformer one = in_one_form(a), other = in_one_form(b);
+    const struct transformer one = model_in_canonical_form(a), other = model_in_canonical_form(b);
     bool same = true;
     for (size_t i = 0; same && i < TRANSFORMER_FIELDS; i++) {
         const char *name = transformer_fields[i].name;

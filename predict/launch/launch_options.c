@@ -236,7 +236,7 @@ static void add_attention_products_option(struct launch *launch)
 
 /* Adds a remark if torchtitan's ranks agree on the scale of each weight before they gather it in 8 bits: here they
  * agree on all scales once a step. Torchtitan's ranks do the latter only if the file says so (LAUNCH_SCALES_ONCE). */
-static void remark_scales_of_gathers(struct launch *launch)
+static void remark_fp8_scales_of_gathers(struct launch *launch)
 {
     static const char text[] =
         "the scale of each weight is agreed on before each gather: here once a step";
@@ -384,7 +384,8 @@ static const char *put_byte_mark_value(struct text *out, const char *mark,
 
 /* Replaces the marks {2P} and {share} in the texts of REMARK_UNMODELLED remarks as put_byte_mark_value() says.
  * parameters: how many the model has; gpu_bytes: the memory of a GPU; 0: not known. */
-static void fill_byte_marks(struct launch *launch, double parameters, double gpu_bytes)
+static void replace_byte_marks_in_remarks(struct launch *launch, double parameters,
+                                          double gpu_bytes)
 {
     for (size_t i = 0; i < launch->remark_count; i++) {
         struct launch_remark *remark = &launch->remark[i];
@@ -407,7 +408,7 @@ static void fill_byte_marks(struct launch *launch, double parameters, double gpu
 /* True if sequences of the run may be shorter than the predicted length: if they are not padded, and either answers are
  * generated, or the length is given and samples are not packed. Frameworks of other families than Trainer's have full
  * sequences unless a file says that they do not pack. */
-static bool has_shorter_sequences(const struct launch *launch)
+static bool may_sequences_be_shorter(const struct launch *launch)
 {
     if (launch_is_on(launch, LAUNCH_PADDED))
         return false;
@@ -422,7 +423,7 @@ static bool has_shorter_sequences(const struct launch *launch)
  * field from which the option comes; adapter: the reason that launch_adapter_options() returned, or NULL. */
 static void add_at_most_option(struct launch *launch, enum launch_field field, const char *adapter)
 {
-    const bool lengths = has_shorter_sequences(launch);
+    const bool lengths = may_sequences_be_shorter(launch);
     struct text words = {0};
     text_printf(&words, "%s%s%s", adapter != NULL ? adapter : "",
                 adapter != NULL && lengths ? "," : "", lengths ? "lengths" : "");
@@ -545,7 +546,7 @@ static void add_shared_options(struct launch *launch, struct launch_known_facts 
     add_bf16_layers_option(launch);
     add_primary_weights_option(launch);
     add_attention_products_option(launch);
-    remark_scales_of_gathers(launch);
+    remark_fp8_scales_of_gathers(launch);
     remark_experts_not_converted(launch, known ? &model : NULL);
     if (launch->table_file != NULL && launch->table_file->has_own_code)
         launch_add_option(launch, LAUNCH_FIELD_COUNT, "framework",
@@ -557,7 +558,8 @@ static void add_shared_options(struct launch *launch, struct launch_known_facts 
     const char *adapter_reason =
         launch_adapter_options(launch, known ? &model : NULL, &adapter_field);
     add_at_most_option(launch, adapter_field, adapter_reason);
-    fill_byte_marks(launch, known ? (double)transformer_parameters(&model) : 0, given.gpu_bytes);
+    replace_byte_marks_in_remarks(launch, known ? (double)transformer_parameters(&model) : 0,
+                                  given.gpu_bytes);
     arena_release(&arena);
     if (launch_has_field(launch, LAUNCH_PINNED) && !launch_is_on(launch, LAUNCH_PINNED) &&
         launch_has_option(launch, "optimizer"))
@@ -586,7 +588,7 @@ static void add_gpus_option(struct launch *launch, int64_t gpus)
 enum status launch_make_options(struct launch *launch, struct launch_known_facts given,
                                 struct diag *diag)
 {
-    enum status status = launch_table_apply_unset(launch, diag);
+    enum status status = launch_table_apply_unset_rows(launch, diag);
     if (status != STATUS_OK)
         return status;
     set_gpus_and_batch_of_data_ranks(launch);

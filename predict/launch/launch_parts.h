@@ -22,8 +22,8 @@ void launch_set_count(struct launch *launch, enum launch_field field, int64_t co
 void launch_set_number(struct launch *launch, enum launch_field field, double number);
 void launch_set_text(struct launch *launch, enum launch_field field, const char *text);
 /* These two do what launch_set_count() and launch_set_text() do, unless the field is set already. */
-void launch_imply_count(struct launch *launch, enum launch_field field, int64_t count);
-void launch_imply_text(struct launch *launch, enum launch_field field, const char *text);
+void launch_set_count_unless_given(struct launch *launch, enum launch_field field, int64_t count);
+void launch_set_text_unless_given(struct launch *launch, enum launch_field field, const char *text);
 
 /* ---- remarks and options ---- */
 

@@ -48,7 +48,7 @@ static enum status set_fields_of_file(struct launch *launch, const char *name,
 {
     const struct launch_format *format = launch_format_of(launch, settings);
     if (format == NULL || format->framework == LAUNCH_FRAMEWORK_COUNT)
-        return launch_format_refuse(format, (struct loc){.name = name}, diag);
+        return launch_format_error_unread(format, (struct loc){.name = name}, diag);
     enum status status = launch_use_table(launch, format, (struct loc){.name = name}, diag);
     if (status != STATUS_OK)
         return status;
@@ -115,7 +115,7 @@ static bool is_option(const char *word)
 
 /* Returns the length of the name, with Hydra's prefix, in an argument "name=value", such as "data.max_length=8192"; 0
  * for other arguments. */
-static size_t assigned_name_length(const char *word)
+static size_t length_of_hydra_name(const char *word)
 {
     size_t size =
         strspn(word, "+~"); /* Hydra's prefixes, by which an argument adds or deletes a setting */
@@ -141,7 +141,7 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
         const char *equals = strchr(word->text, '=');
         size_t size = equals != NULL ? (size_t)(equals - word->text) : strlen(word->text);
         bool any = equals != NULL;
-        size_t assigned = kind == SETTING_PROGRAM ? assigned_name_length(word->text) : 0;
+        size_t assigned = kind == SETTING_PROGRAM ? length_of_hydra_name(word->text) : 0;
         option.size = value.size = 0;
         if (assigned > 0) {
             size_t sign = strspn(word->text, "+~");
@@ -163,7 +163,7 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
         text_append(&option, word->text, size);
         text_puts(&value, any ? equals + 1 : "");
         while (i < end && !any && !is_option(command->word[i].text) &&
-               assigned_name_length(command->word[i].text) == 0 &&
+               length_of_hydra_name(command->word[i].text) == 0 &&
                (value.size == 0 || command->word[i].text[0] != SETTING_OPEN_PART_BEGIN))
             text_printf(&value, "%s%s", value.size > 0 ? " " : "", command->word[i++].text);
         any = any || value.size > 0;
@@ -205,8 +205,8 @@ static void add_run_train_settings(struct settings *settings, const char *name,
 
 /* Adds the setting "--subcommand" if the command is `trl` or `nemo` with another subcommand than the usual one. first:
  * the index of the word after the subcommand. */
-static void add_subcommand(struct settings *settings, const char *name,
-                           const struct shell_command *command, size_t first)
+static void add_unusual_subcommand_setting(struct settings *settings, const char *name,
+                                           const struct shell_command *command, size_t first)
 {
     /* each program, with the subcommand that is usual for it */
     static const char *const rows[][2] = {{"trl", "sft"}, {"nemo", "pretrain"}};
@@ -349,7 +349,7 @@ static void add_rank_variables(struct settings *settings, const char *name,
 
 /* True if a command surely runs and begins with an argument in place of a program, as the lines that plan --emit writes
  * do. */
-static bool is_only_arguments(const struct shell_command *command)
+static bool is_command_without_program(const struct shell_command *command)
 {
     return command->word_count > 0 && is_option(command->word[0].text) &&
            !command->runs_conditionally;
@@ -360,7 +360,7 @@ static size_t count_options(const struct shell_command *command)
     size_t count = 0;
     for (size_t i = 0; i < command->word_count; i++)
         count +=
-            is_option(command->word[i].text) || assigned_name_length(command->word[i].text) > 0;
+            is_option(command->word[i].text) || length_of_hydra_name(command->word[i].text) > 0;
     return count;
 }
 
@@ -461,7 +461,7 @@ static const struct launch_format *add_launch_command(struct launch *launch,
     add_rank_variables(settings, name, launched, first);
     if (first > 0 && is_run_train(launched->word[first - 1].text))
         add_run_train_settings(settings, name, launched);
-    add_subcommand(settings, name, launched, first);
+    add_unusual_subcommand_setting(settings, name, launched, first);
     add_arguments(launch, settings, name, launched, first, launched->word_count, SETTING_PROGRAM);
     remark_other_commands(launch, name, script, launched);
     return launch_format_of_command(launch, launched, first);
@@ -507,7 +507,7 @@ static enum status set_fields_of_script(struct launch *launch, const char *name,
     if (!is_format_read(format) && launch->named_file_count > 0)
         return launch_set_fields(launch, LAUNCH_LAUNCHER, settings, diag);
     if (!is_format_read(format))
-        return launch_format_refuse(
+        return launch_format_error_unread(
             format, (struct loc){.name = name, .line = launched == NULL ? 0 : launched->line},
             diag);
     enum status status = launch_use_table(launch, format, (struct loc){.name = name}, diag);
@@ -535,7 +535,7 @@ static enum status read_script(struct launch *launch, const char *name, const ch
             format = add_launch_command(launch, &settings, name, &script, launched);
     }
     for (size_t i = 0; status == STATUS_OK && launched == NULL && i < script.command_count; i++)
-        if (is_only_arguments(&script.command[i]))
+        if (is_command_without_program(&script.command[i]))
             add_arguments(launch, &settings, name, &script.command[i], 0,
                           script.command[i].word_count, SETTING_PROGRAM);
     launch_queue_files_of_arguments(launch, &settings);
@@ -657,7 +657,7 @@ enum status launch_read(struct launch *launch, const char *path, struct diag *di
         launch_queue_named_file(launch, config->text, config->place);
     launch->is_reading_named_file = true;
     for (size_t i = before; i < launch->named_file_count && status == STATUS_OK; i++) {
-        status = read_one_file(launch, launch->named_file[i], diag);
+        status = read_one_file(launch, launch->files_named_by_script[i], diag);
         if (status == STATUS_OK && config->is_given &&
             !launch->has_framework[LAUNCH_DEEPSPEED_JSON])
             launch_queue_named_file(launch, config->text, config->place);

@@ -61,13 +61,13 @@ void launch_set_text(struct launch *launch, enum launch_field field, const char 
         .is_given = true, .text = arena_text(&launch->arena, text, strlen(text))};
 }
 
-void launch_imply_count(struct launch *launch, enum launch_field field, int64_t count)
+void launch_set_count_unless_given(struct launch *launch, enum launch_field field, int64_t count)
 {
     if (!launch_has_field(launch, field))
         launch_set_count(launch, field, count);
 }
 
-void launch_imply_text(struct launch *launch, enum launch_field field, const char *text)
+void launch_set_text_unless_given(struct launch *launch, enum launch_field field, const char *text)
 {
     if (!launch_has_field(launch, field))
         launch_set_text(launch, field, text);

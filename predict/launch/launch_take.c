@@ -52,7 +52,7 @@ static int compare_settings(const void *a, const void *b)
 
 /* Adds a remark on each setting that is given twice with different values; as in the programs, the last value
  * counts. */
-static void remark_repeated(struct launch *launch, const struct settings *settings)
+static void remark_settings_given_twice(struct launch *launch, const struct settings *settings)
 {
     const struct setting **sorted =
         heap_alloc(settings->setting_count + 1, sizeof(const struct setting *));
@@ -82,7 +82,7 @@ static void remark_setting(struct launch *launch, const struct launch_row *row,
     } else if (row == NULL) {
         remark.kind = REMARK_UNKNOWN;
     } else if (row->meaning == LAUNCH_UNMODELLED &&
-               !launch_is_predicted_value(row->predicted_values, setting->value)) {
+               !launch_is_predicted_value(row->values_without_remark, setting->value)) {
         remark.kind = REMARK_UNMODELLED;
         remark.text = row->note;
         if (setting->value != NULL && strlen(setting->value) < 40)
@@ -95,8 +95,8 @@ static void remark_setting(struct launch *launch, const struct launch_row *row,
 }
 
 /* Sets the field that a setting gives by the rows for it, or adds a remark on the setting. */
-static enum status apply_setting(struct launch *launch, enum launch_framework framework,
-                                 struct setting setting, struct diag *diag)
+static enum status apply_setting_by_rows(struct launch *launch, enum launch_framework framework,
+                                         struct setting setting, struct diag *diag)
 {
     const bool launcher = setting.kind == SETTING_LAUNCHER,
                of_table = framework == LAUNCH_TABLE_FILE && !launcher;
@@ -134,8 +134,8 @@ enum status launch_set_fields(struct launch *launch, enum launch_framework frame
 {
     launch->has_framework[framework] = true;
     enum status status = launch_check_frameworks(launch, diag);
-    remark_repeated(launch, settings);
+    remark_settings_given_twice(launch, settings);
     for (size_t i = 0; i < settings->setting_count && status == STATUS_OK; i++)
-        status = apply_setting(launch, framework, settings->row[i], diag);
+        status = apply_setting_by_rows(launch, framework, settings->row[i], diag);
     return status;
 }

@@ -523,9 +523,9 @@ static enum status add_stage_and_batch_options(struct launch *l, struct diag *di
     if (pp > 1 && (embedding || head))
         launch_add_option(l, embedding ? LAUNCH_COUNTS_EMBEDDING : LAUNCH_COUNTS_HEAD,
                           "stage-layers",
-                          stage_layers_names[embedding && head ? STAGE_LAYERS_BOTH
-                                             : embedding       ? STAGE_LAYERS_EMBEDDING
-                                                               : STAGE_LAYERS_HEAD]);
+                          stage_layers_names[embedding && head ? STAGE_LAYERS_AND_BOTH_ENDS
+                                             : embedding       ? STAGE_LAYERS_AND_EMBEDDING
+                                                               : STAGE_LAYERS_AND_HEAD]);
     megatron_add_batch_options(l);
     return STATUS_OK;
 }

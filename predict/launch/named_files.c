@@ -38,11 +38,11 @@ static bool queue_file(struct launch *launch, const char *path, struct loc at)
     if (access(found, R_OK) != 0)
         return false;
     for (size_t i = 0; i < launch->named_file_count; i++)
-        if (strcmp(launch->named_file[i], found) == 0)
+        if (strcmp(launch->files_named_by_script[i], found) == 0)
             return true;
-    if (launch->named_file_count == ARRAY_LEN(launch->named_file))
+    if (launch->named_file_count == ARRAY_LEN(launch->files_named_by_script))
         return false;
-    launch->named_file[launch->named_file_count++] = found;
+    launch->files_named_by_script[launch->named_file_count++] = found;
     launch_add_remark_printf(launch, REMARK_ASSUMED, path, at,
                              "this file is named here, and is read too; what names it counts more");
     return true;
@@ -109,7 +109,8 @@ static const struct launch_format *format_of_file(const struct launch *launch, c
 const struct launch_format *launch_format_of_named_files(const struct launch *launch)
 {
     for (size_t i = 0; i < launch->named_file_count; i++) {
-        const struct launch_format *format = format_of_file(launch, launch->named_file[i]);
+        const struct launch_format *format =
+            format_of_file(launch, launch->files_named_by_script[i]);
         if (format != NULL && format->framework != LAUNCH_FRAMEWORK_COUNT &&
             format->framework != LAUNCH_ACCELERATE && format->framework != LAUNCH_DEEPSPEED_JSON)
             return format;

@@ -80,16 +80,16 @@ const char *settings_known_path_end(const char *value)
 
 /* ---- JSON ---- */
 
-struct json_flattening {
+struct json_to_settings {
     struct settings *settings;
     struct json_node root;
     struct diag *diag;
     struct text path;
 };
 
-static enum status add_json_settings(struct json_flattening *w, struct json_node node);
+static enum status add_json_settings(struct json_to_settings *w, struct json_node node);
 
-static enum status put_scalar(struct json_flattening *w, struct json_node node, struct text *out)
+static enum status put_scalar(struct json_to_settings *w, struct json_node node, struct text *out)
 {
     const char *string;
     double number;
@@ -111,7 +111,8 @@ static enum status put_scalar(struct json_flattening *w, struct json_node node, 
     return status;
 }
 
-static enum status put_elements(struct json_flattening *w, struct json_node array, struct text *out)
+static enum status put_elements(struct json_to_settings *w, struct json_node array,
+                                struct text *out)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < json_element_count(array) && status == STATUS_OK; i++) {
@@ -128,7 +129,7 @@ static enum status put_elements(struct json_flattening *w, struct json_node arra
     return status;
 }
 
-static enum status add_member_settings(struct json_flattening *w, struct json_node object)
+static enum status add_member_settings(struct json_to_settings *w, struct json_node object)
 {
     size_t before = w->path.size;
     enum status status = STATUS_OK;
@@ -143,7 +144,7 @@ static enum status add_member_settings(struct json_flattening *w, struct json_no
     return status;
 }
 
-static enum status add_json_settings(struct json_flattening *w, struct json_node node)
+static enum status add_json_settings(struct json_to_settings *w, struct json_node node)
 {
     if (json_is_object(node))
         return add_member_settings(w, node);
@@ -167,7 +168,7 @@ enum status settings_read_json(struct settings *settings, const char *name, cons
                                size_t size, struct diag *diag)
 {
     struct json json = {0};
-    struct json_flattening w = {.settings = settings, .diag = diag};
+    struct json_to_settings w = {.settings = settings, .diag = diag};
     enum status status = json_parse(&json, name, text, size, diag);
     if (status == STATUS_OK) {
         w.root = json_root(&json);

@@ -237,7 +237,7 @@ static bool is_decimal(const char *word)
 
 /* Appends, in decimal digits, a whole number that is written after 0x, 0o or 0b. Returns false if the word is no such
  * number. */
-static bool put_prefixed_number(struct text *out, const char *word)
+static bool put_hex_octal_or_binary_number(struct text *out, const char *word)
 {
     unsigned base = word[0] != '0'   ? 0
                     : word[1] == 'x' ? 16
@@ -270,7 +270,7 @@ static enum status read_number_or_word(struct toml_reader *t, struct text *out)
     } else if (strlen(word) >= 8 && (word[4] == '-' || strchr(word, ':') != NULL)) {
         status = report_bad_toml(&start, "dates and times are not read");
     } else if (c_is_digit(word[*word == '+' || *word == '-'])) {
-        if (!put_prefixed_number(out, word))
+        if (!put_hex_octal_or_binary_number(out, word))
             status = report_bad_toml(
                 &start, "this is no number of TOML: no 0 stands before other digits, and "
                         "a '_' stands between two digits, as in 8_192");

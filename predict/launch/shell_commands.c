@@ -20,10 +20,11 @@ void shell_release(struct shell_script *script)
 /* ---- assignments ---- */
 
 /* Returns an open part (predict/launch/settings.h) for a value that depends on whether the condition on line
- * s->open_line holds. */
+ * s->line_of_open_condition holds. */
 static const char *open_part_of_condition(const struct shell_reader *s)
 {
-    return arena_printf(&s->shell->script->arena, "\001the condition on line %u\002", s->open_line);
+    return arena_printf(&s->shell->script->arena, "\001the condition on line %u\002",
+                        s->line_of_open_condition);
 }
 
 /* Makes the assignment A=( ... ) or, with `append`, A+=( ... ). s->next_char is after the '(', and is moved past the
@@ -122,7 +123,7 @@ static void mark_commands_as_conditional(struct shell_reader *s, const struct sh
 {
     s->do_present_commands_run = frame->does_outer_block_run == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
     if (frame->does_outer_block_run == ANSWER_YES)
-        s->open_line = frame->line;
+        s->line_of_open_condition = frame->line;
 }
 
 static void enter_then_branch(struct shell_reader *s, struct shell_frame *frame)
@@ -174,7 +175,7 @@ static void skip_to_in_keyword(struct shell_reader *s)
 
 /* If the word from s->next_char to `end`, with which a command begins, is a keyword of the shell, enters or leaves the
  * block that it begins or ends, moves past it and sets *taken. Otherwise clears *taken. */
-static enum status take_keyword(struct shell_reader *s, const char *end, bool *taken)
+static enum status take_block_keyword(struct shell_reader *s, const char *end, bool *taken)
 {
     const char *word = s->next_char;
     size_t size = (size_t)(end - word);
@@ -236,7 +237,7 @@ static enum status run_nested_script(struct shell_reader *s, const struct shell_
     struct shell_reader inner = {.shell = s->shell,
                                  .do_present_commands_run = s->do_present_commands_run,
                                  .does_last_command_succeed = ANSWER_YES,
-                                 .open_line = s->open_line,
+                                 .line_of_open_condition = s->line_of_open_condition,
                                  .line = words->word[first].line};
     for (size_t i = first; i < words->word_count && (joined || i == first); i++)
         text_printf(&text, "%s%s", i > first ? " " : "", words->word[i].text);
@@ -368,7 +369,7 @@ static enum status read_command(struct shell_reader *s)
     s->output_file = NULL;
     s->do_present_commands_run = does_command_run(s);
     if (s->do_present_commands_run == ANSWER_OPEN && runs == ANSWER_YES)
-        s->open_line = s->line;
+        s->line_of_open_condition = s->line;
     while (status == STATUS_OK && s->next_char < s->end) {
         char c = *s->next_char;
         bool digits = (size_t)(s->end - s->next_char) > 1 && c_is_digit(c) &&
@@ -512,7 +513,7 @@ static enum status run_script(struct shell_reader *s)
         }
         const char *end = shell_word_end(s->next_char, s->end, &lines);
         if (end != NULL && end > s->next_char)
-            status = take_keyword(s, end, &taken);
+            status = take_block_keyword(s, end, &taken);
         if (status == STATUS_OK && !taken)
             status = read_command(s);
     }

@@ -58,8 +58,8 @@ static enum shell_answer evaluate_one_test(const struct shell_word *word, size_t
 /* The state of evaluating the words between [[ and ]]. */
 struct shell_condition {
     const struct shell_word *next_word, *end;
-    unsigned depth;      /* the number of parentheses around next_word */
-    bool is_not_grammar; /* the words are no condition, or one that is nested too deep */
+    unsigned depth;               /* the number of parentheses around next_word */
+    bool is_condition_unreadable; /* the words are no condition, or one that is nested too deep */
 };
 
 static enum shell_answer evaluate_or(struct shell_condition *c);
@@ -83,7 +83,7 @@ static const struct shell_word *one_test_end(struct shell_condition *c)
         nested += strcmp(word->text, "(") == 0;
         nested -= closes;
     }
-    c->is_not_grammar = c->is_not_grammar || nested > 0;
+    c->is_condition_unreadable = c->is_condition_unreadable || nested > 0;
     return word;
 }
 
@@ -99,11 +99,11 @@ static enum shell_answer evaluate_primary(struct shell_condition *c)
         c->depth++;
         answer = evaluate_or(c);
         c->depth--;
-        c->is_not_grammar = c->is_not_grammar || !next_word_is(c, ")");
+        c->is_condition_unreadable = c->is_condition_unreadable || !next_word_is(c, ")");
         c->next_word += next_word_is(c, ")");
     } else {
         const struct shell_word *begin = c->next_word;
-        c->is_not_grammar = c->is_not_grammar || next_word_is(c, "(");
+        c->is_condition_unreadable = c->is_condition_unreadable || next_word_is(c, "(");
         c->next_word = one_test_end(c);
         answer = evaluate_one_test(begin, (size_t)(c->next_word - begin));
     }
@@ -138,7 +138,7 @@ static enum shell_answer evaluate_condition(const struct shell_word *word, size_
 {
     struct shell_condition c = {.next_word = word, .end = word + count};
     enum shell_answer answer = evaluate_or(&c);
-    return c.is_not_grammar || c.next_word < c.end ? ANSWER_OPEN : answer;
+    return c.is_condition_unreadable || c.next_word < c.end ? ANSWER_OPEN : answer;
 }
 
 enum shell_answer shell_answer_of_command(const struct shell_words *words)

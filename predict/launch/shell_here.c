@@ -20,7 +20,7 @@ enum status shell_read_documents(struct shell_reader *s)
                 begin++;
             s->next_char = newline == NULL ? s->end : newline + 1;
             s->line += newline != NULL;
-            if (shell_is_word(begin, (size_t)(line_end - begin), here->end_mark))
+            if (shell_is_word(begin, (size_t)(line_end - begin), here->end_line_of_here_document))
                 break;
             text_append(&body, begin, (size_t)(line_end - begin));
             text_putc(&body, '\n');
@@ -98,7 +98,8 @@ enum status shell_read_redirection(struct shell_reader *s)
         if (strchr("'\"\\", *word) == NULL)
             text_putc(&mark, *word);
     s->here_document[s->here_document_count++] = (struct shell_here_document){
-        .end_mark = arena_text(&s->shell->script->arena, mark.size > 0 ? mark.data : "", mark.size),
+        .end_line_of_here_document =
+            arena_text(&s->shell->script->arena, mark.size > 0 ? mark.data : "", mark.size),
         .is_quoted = quoted,
         .drops_tabs = tabs,
     };

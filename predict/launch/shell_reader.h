@@ -21,7 +21,7 @@ struct shell_frame {
 };
 
 struct shell_here_document {
-    const char *end_mark;    /* the line that ends it */
+    const char *end_line_of_here_document; /* the line that ends it */
     const char *output_file; /* the file into which its command writes; NULL: none is known */
     /* the variable that the command of the document sets (read -d '' NAME <<EOF); NULL: it sets none */
     const char *variable;
@@ -37,7 +37,8 @@ struct shell_reader {
     enum shell_answer does_last_command_succeed; /* whether the last command succeeds */
     char join_operator; /* '&' or '|' if && or || stands before the present command, else '\0' */
     bool is_inverted;   /* a '!' stands before the present command */
-    uint32_t open_line; /* the line of the condition that makes do_present_commands_run open */
+    /* the line of the condition that makes do_present_commands_run open */
+    uint32_t line_of_open_condition;
     struct shell_frame frame[SHELL_DEPTH_MAX]; /* outermost first */
     unsigned frame_count;
     /* here-documents that the present line announces; they begin on the next line */

@@ -285,7 +285,7 @@ static void put_value(struct expansion *sink, const char *value, bool quoted)
 
 /* Adds an expansion whose value is unknown, as an open part: its text in the script, from `text` to `end`, between
  * SETTING_OPEN_PART_BEGIN and SETTING_OPEN_PART_END. Control characters become blanks. */
-static void put_open_part(struct expansion *sink, const char *text, const char *end)
+static void put_open_part_as_json_text(struct expansion *sink, const char *text, const char *end)
 {
     struct text mark = {0};
     text_putc(&mark, SETTING_OPEN_PART_BEGIN);
@@ -329,7 +329,7 @@ static enum status expand_default(struct expansion *sink, const char *name,
     if (sign == '+')
         return empty ? STATUS_OK : expand_into(sink, word, end, quoted, false);
     if (sign != '-' && sign != '=') {
-        put_open_part(sink, whole, end + 1);
+        put_open_part_as_json_text(sink, whole, end + 1);
         return STATUS_OK;
     }
     if (empty && sign == '=' && name != NULL && sink->shell->does_command_surely_run)
@@ -382,7 +382,7 @@ static enum status expand_braces(struct expansion *sink, const char *text, const
     if (size > 0 && rest < close && strchr(":-+=", *rest) != NULL)
         return expand_default(sink, name, variable, text, rest, close, quoted);
     if (size == 0 || rest != close || variable == NULL)
-        put_open_part(sink, text, end);
+        put_open_part_as_json_text(sink, text, end);
     else if (variable->value.word_count > 0)
         put_value(sink, variable->value.word[0].text, quoted);
     return STATUS_OK;
@@ -402,7 +402,7 @@ static enum status expand_arithmetic(struct expansion *sink, const char *text, c
     if (status == STATUS_OK && next_operator(&s) == '\0' && fabs(value) < 9e15)
         put_bytes(sink, number, (size_t)c_snprintf(number, sizeof number, "%.0f", value + 0.0));
     else if (status == STATUS_OK)
-        put_open_part(sink, text, end);
+        put_open_part_as_json_text(sink, text, end);
     text_release(&inner);
     return status;
 }
@@ -413,7 +413,7 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
     const char *next = text + 1;
     if (*text == '`' || next >= end) {
         if (next < end)
-            put_open_part(sink, text, end);
+            put_open_part_as_json_text(sink, text, end);
         else
             put_bytes(sink, text, 1);
         return STATUS_OK;
@@ -427,7 +427,7 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
     const struct shell_variable *variable =
         shell_find_variable(sink->shell, next, shell_variable_name_size(next, end));
     if (variable == NULL)
-        put_open_part(sink, text, end);
+        put_open_part_as_json_text(sink, text, end);
     else if (variable->value.word_count > 0)
         put_value(sink, variable->value.word[0].text, quoted);
     return STATUS_OK;

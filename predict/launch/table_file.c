@@ -121,8 +121,8 @@ static enum status read_description(struct table_reader *r, const struct record 
 }
 
 /* Checks the column `to`, and sets row->field if it names a field; an option ("--NAME") leaves row->field as it is. */
-static enum status read_target(const struct record *record, struct table_row *row,
-                               struct diag *diag)
+static enum status read_column_to(const struct record *record, struct table_row *row,
+                                  struct diag *diag)
 {
     const char *to = record->fields[TO];
     bool needs = row->use != TABLE_USE_IGNORED && row->use != TABLE_USE_UNMODELLED;
@@ -175,7 +175,7 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (row.use == TABLE_USE_UNMODELLED && record->fields[NOTE][0] == '\0')
         return records_report_field(record, column_names[NOTE], diag,
                                     "what is not modelled has a note that says what it does");
-    enum status status = read_target(record, &row, diag);
+    enum status status = read_column_to(record, &row, diag);
     if (status != STATUS_OK)
         return status;
     row.setting = copy_field(r, record, SETTING);

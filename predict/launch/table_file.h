@@ -129,6 +129,6 @@ enum status launch_table_apply_setting(struct launch *launch, const struct setti
                                        bool *known, struct diag *diag);
 /* Sets the fields that no file gives and for which launch->table_file has a row of use `unset`. Call it after all files
  * were read. Also adds a remark if no version of the framework knows all settings that were read. */
-enum status launch_table_apply_unset(struct launch *launch, struct diag *diag);
+enum status launch_table_apply_unset_rows(struct launch *launch, struct diag *diag);
 
 #endif

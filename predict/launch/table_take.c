@@ -100,8 +100,8 @@ const char *launch_table_setting_value(const struct table_row *row, const char *
                : NULL;
 }
 
-static void remark_row(struct launch *launch, enum launch_remark_kind kind,
-                       const struct setting *setting, const char *note)
+static void add_remark_of_table_row(struct launch *launch, enum launch_remark_kind kind,
+                                    const struct setting *setting, const char *note)
 {
     if (setting->value != NULL && strlen(setting->value) < 60) {
         struct text name = {0};
@@ -167,7 +167,7 @@ static enum status apply_row(struct launch *launch, const struct table_row *row,
         return STATUS_OK;
     *effect = true;
     if (has_matched && strcmp(means, "?") == 0) {
-        remark_row(launch, REMARK_UNMODELLED, setting, row->note);
+        add_remark_of_table_row(launch, REMARK_UNMODELLED, setting, row->note);
         return STATUS_OK;
     }
     if (row->option != NULL)
@@ -186,7 +186,7 @@ static enum status apply_row(struct launch *launch, const struct table_row *row,
     enum status status = launch_set_field(launch, &target, &changed, diag);
     said->is_implied = implies && said->is_given;
     if (status == STATUS_OK && implies && row->note[0] != '\0')
-        remark_row(launch, REMARK_ASSUMED, setting, row->note);
+        add_remark_of_table_row(launch, REMARK_ASSUMED, setting, row->note);
     return status;
 }
 
@@ -255,7 +255,7 @@ enum status launch_table_apply_setting(struct launch *launch, const struct setti
             if (launch_is_predicted_value(row->words[0] == '\0' ? NULL : row->words,
                                           setting->value))
                 continue;
-            remark_row(launch, REMARK_UNMODELLED, setting, row->note);
+            add_remark_of_table_row(launch, REMARK_UNMODELLED, setting, row->note);
             effect = true;
         } else if (row->use != TABLE_USE_IGNORED) {
             status = apply_row(launch, row, setting, &effect, diag);
@@ -267,7 +267,7 @@ enum status launch_table_apply_setting(struct launch *launch, const struct setti
     return status;
 }
 
-enum status launch_table_apply_unset(struct launch *launch, struct diag *diag)
+enum status launch_table_apply_unset_rows(struct launch *launch, struct diag *diag)
 {
     const struct launch_table_file *file = launch->table_file;
     const struct table_row *newest = launch->newest_row, *oldest = launch->oldest_row;

@@ -229,8 +229,8 @@ static void set_fields_of_converters(struct launch *l)
             "layers that another converter changes: those of the model are predicted");
     if (!mx && strstr(list, "float8") == NULL && !launch_has_field(l, LAUNCH_FP8))
         return;
-    launch_imply_text(l, LAUNCH_FP8, "true");
-    launch_imply_text(l, LAUNCH_FP8_RECIPE, mx ? "mxfp8" : "tensorwise");
+    launch_set_text_unless_given(l, LAUNCH_FP8, "true");
+    launch_set_text_unless_given(l, LAUNCH_FP8_RECIPE, mx ? "mxfp8" : "tensorwise");
 }
 
 /* Turns batches that are given in tokens, as the settings of 2026 give them, into batches of sequences. Fails if a
@@ -285,8 +285,8 @@ static bool has_uneven_parts(const char *list)
 static void add_stage_layers_option(struct launch *l)
 {
     static const enum launch_field less[] = {LAUNCH_FIRST_LESS, LAUNCH_LAST_LESS};
-    static const int ends[2][2] = {{STAGE_LAYERS_EVEN, STAGE_LAYERS_HEAD},
-                                   {STAGE_LAYERS_EMBEDDING, STAGE_LAYERS_BOTH}};
+    static const int ends[2][2] = {{STAGE_LAYERS_EVEN, STAGE_LAYERS_AND_HEAD},
+                                   {STAGE_LAYERS_AND_EMBEDDING, STAGE_LAYERS_AND_BOTH_ENDS}};
     bool counts[2];
     for (size_t i = 0; i < ARRAY_LEN(less); i++) {
         counts[i] = launch_count_or(l, less[i], 1) > 0;

@@ -166,23 +166,23 @@ enum status torchtitan_set_recipe_fields(struct launch *l, struct diag *diag)
     launch_remark_on_field(l, REMARK_ASSUMED, LAUNCH_RECIPE,
                            "the recipe's settings of August 2026 are taken");
     if (recipe->is_compiled) {
-        launch_imply_count(l, LAUNCH_ASYNC_TENSOR, 1);
-        launch_imply_text(l, LAUNCH_CONVERTERS, "float8");
+        launch_set_count_unless_given(l, LAUNCH_ASYNC_TENSOR, 1);
+        launch_set_text_unless_given(l, LAUNCH_CONVERTERS, "float8");
     }
-    launch_imply_text(l, LAUNCH_MODEL, recipe->model);
+    launch_set_text_unless_given(l, LAUNCH_MODEL, recipe->model);
     struct launch_value from = l->field_value[LAUNCH_RECIPE];
     if (!launch_has_field(l, LAUNCH_FLAVOR)) {
         launch_set_text(l, LAUNCH_FLAVOR, recipe->flavor);
         l->field_value[LAUNCH_FLAVOR].place = from.place;
         l->field_value[LAUNCH_FLAVOR].setting_name = from.setting_name;
     }
-    launch_imply_count(l, LAUNCH_SEQ, recipe->seq);
+    launch_set_count_unless_given(l, LAUNCH_SEQ, recipe->seq);
     if (!launch_has_field(l, LAUNCH_MICRO_TOKENS))
-        launch_imply_count(l, LAUNCH_LOCAL_BATCH, recipe->micro_batch_sequences);
-    launch_imply_count(l, LAUNCH_TP, recipe->tp);
-    launch_imply_text(l, LAUNCH_GRANULARITY, recipe->recomputation);
-    launch_imply_text(l, LAUNCH_MODULES, "op");
-    launch_imply_count(l, LAUNCH_COMPILE, recipe->is_compiled);
+        launch_set_count_unless_given(l, LAUNCH_LOCAL_BATCH, recipe->micro_batch_sequences);
+    launch_set_count_unless_given(l, LAUNCH_TP, recipe->tp);
+    launch_set_text_unless_given(l, LAUNCH_GRANULARITY, recipe->recomputation);
+    launch_set_text_unless_given(l, LAUNCH_MODULES, "op");
+    launch_set_count_unless_given(l, LAUNCH_COMPILE, recipe->is_compiled);
     return STATUS_OK;
 }
 

@@ -290,7 +290,7 @@ static int weights_choice_of(const struct launch *l, int64_t *copies)
 }
 
 /* True if FSDP keeps parameters gathered from the forward to the backward. */
-static bool keeps_parameters_gathered(const struct launch *l)
+static bool does_fsdp_keep_gathered(const struct launch *l)
 {
     return !is_zero_requested(l) && (is_sharding_kind(l, "SHARD_GRAD_OP", "2") ||
                                      is_sharding_kind(l, "HYBRID_SHARD_ZERO2", "5") ||
@@ -343,7 +343,7 @@ static enum status add_weight_options(struct launch *l, struct launch_known_fact
                       "weights", weights_names[weights]);
     if (copied)
         launch_add_count_option(l, LAUNCH_DP_REPLICATE, "shard", sharing / copies);
-    if (weights >= CHOICE_WEIGHTS_ZERO3 && keeps_parameters_gathered(l))
+    if (weights >= CHOICE_WEIGHTS_ZERO3 && does_fsdp_keep_gathered(l))
         launch_add_option(l, launch_has_field(l, LAUNCH_RESHARD) ? LAUNCH_RESHARD : LAUNCH_SHARDING,
                           "reshard", "never");
     if (is_zero_requested(l) &&

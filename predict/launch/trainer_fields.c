@@ -32,7 +32,7 @@ static void set_fsdp_fields(struct launch *l, const struct choices *c)
 }
 
 /* Sets the degrees of Accelerate's device mesh, whose product is the number of ranks. */
-static void set_mesh_fields(struct launch *l, const struct choices *c)
+static void set_accelerate_mesh_fields(struct launch *l, const struct choices *c)
 {
     uint32_t copies = weight_copy_count(c);
     launch_set_count(l, LAUNCH_DP_SHARD, c->dp / copies);
@@ -47,7 +47,8 @@ static void set_mesh_fields(struct launch *l, const struct choices *c)
 static void set_common_fields(struct launch *l, const struct choices *c)
 {
     const struct profile *p = c->profile;
-    bool usual = c->attention_impl == (c->sm >= 90 ? p->attention_impl_90 : p->attention_impl);
+    bool usual =
+        c->attention_impl == (c->sm >= 90 ? p->attention_impl_since_hopper : p->attention_impl);
     launch_set_text(l, LAUNCH_MODEL, launch_hub_path(c->model));
     launch_set_count(l, LAUNCH_SEQ, c->seq);
     launch_set_count(l, LAUNCH_MICRO_BATCH, c->micro_batch);
@@ -83,7 +84,7 @@ void launch_axolotl_fields(struct launch *l, const struct choices *c)
                                                            : "deepspeed_configs/zero2.json");
     } else if (!expressible_is_ddp(c)) {
         set_fsdp_fields(l, c);
-        set_mesh_fields(l, c);
+        set_accelerate_mesh_fields(l, c);
     }
     if (c->cp > 1)
         launch_set_text(l, LAUNCH_ROTATE, gathers_keys ? "allgather" : "p2p");
@@ -146,7 +147,7 @@ void launch_trl_fields(struct launch *l, const struct choices *c)
         set_fsdp_fields(l, c);
         if (c->cp > 1 || c->tp > 1 || weight_copy_count(c) > 1) {
             launch_set_count(l, LAUNCH_MESH, 1);
-            set_mesh_fields(l, c);
+            set_accelerate_mesh_fields(l, c);
         }
     }
     if (c->cp > 1)

@@ -258,7 +258,7 @@ static enum status explain_rows(struct best *best, struct setup *setup, struct d
     return status;
 }
 
-enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag)
+enum status all_batches_compare_and_rank(struct best *best, struct setup *setup, struct diag *diag)
 {
     struct batch_comparison c = {.setup = setup, .kept_jobs = &best->limits.kept_jobs};
     begin_comparison(&c, best);
@@ -281,6 +281,6 @@ enum status all_batches_rank(struct best *best, struct setup *setup, struct diag
     for (size_t i = 0; i < c.compared_row_count; i++)
         free(c.compared_row[i].step_s);
     if (is_complete)
-        best_rank(best);
+        best_sort_rows(best);
     return status == STATUS_OK ? explain_rows(best, setup, diag) : status;
 }

@@ -32,16 +32,17 @@ const char *best_end_reason(const struct best *best)
                                    : NULL;
 }
 
-double best_possible_gain(const struct best *best)
+double best_share_unsimulated_may_gain(const struct best *best)
 {
     double most = best->row[0].rate_bound;
     for (size_t i = 0; i < best->row_count; i++)
-        if (best->row[i].kind == OUTCOME_NOT_BETTER || best->row[i].kind == OUTCOME_NOT_SEARCHED)
+        if (best->row[i].kind == OUTCOME_BOUND_NOT_BETTER ||
+            best->row[i].kind == OUTCOME_NOT_SEARCHED)
             most = fmax(most, best->row[i].rate_bound);
     return most / best->row[0].rate_bound - 1;
 }
 
-void best_rank(struct best *best)
+void best_sort_rows(struct best *best)
 {
     for (size_t i = 1; i < best->row_count; i++)
         for (size_t k = i; k > 0 && best_is_better(best->goal, &best->row[k], &best->row[k - 1]);

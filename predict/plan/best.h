@@ -64,10 +64,10 @@ const char *best_end_reason(const struct best *best);
 
 /* Returns the share by which some configuration that was not simulated may be faster than the best row; 0 if none may
  * be. The best row must be OUTCOME_SIMULATED. */
-double best_possible_gain(const struct best *best);
+double best_share_unsimulated_may_gain(const struct best *best);
 
 /* Sorts the rows, best first; of equal rows, the one that was tried first comes first. */
-void best_rank(struct best *best);
+void best_sort_rows(struct best *best);
 
 /* True if a comes before b in the ranking. An outcome that was simulated comes before one that was not. Of two that
  * were, the first difference decides: with GOAL_LONGEST, the longer sequence is first; then the one that was predicted

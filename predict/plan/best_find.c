@@ -16,21 +16,22 @@
 
 enum { ROUND = 16 }; /* candidates that are predicted at a time */
 
-struct candidate_round {
+struct longest_search_round {
     struct setup *setup;
     const struct request *given_request;
     const struct space_open *open;
-    const struct candidate *first_candidate; /* the candidate of the first job of the round */
-    const struct outcome *best_so_far;       /* NULL: none yet */
+    const struct candidate
+        *first_candidate_of_round;     /* the candidate of the first job of the round */
+    const struct outcome *best_so_far; /* NULL: none yet */
 };
 
 /* ---- one candidate, in a child process ---- */
 
 /* The state of a candidate after some of its repairs. A repair is skipped if the next length, after those that are
  * known to fit this candidate or the best one so far, does not fit with it or is not tried at all. */
-struct longest_reached {
-    bool allows_length; /* the choices allow some length, with one of the repairs */
-    bool is_skipped;    /* one of the repairs was skipped */
+struct longest_search_state {
+    bool does_some_length_suit_choices; /* the choices allow some length, with one of the repairs */
+    bool was_some_repair_skipped;       /* one of the repairs was skipped */
     /* no longer length is tried at all, so other repairs need not be tried */
     bool has_reached_ladder_end;
     int64_t tokens;            /* the longest sequence that fits; 0: none */
@@ -47,7 +48,7 @@ struct longest_reached {
 /* True if a length fits. If host memory does not suffice for it, sets *never to the length: no repair reduces the bytes
  * that the host needs, except where part of the activations is offloaded by ratio (tests/cli/test_space.c). A length
  * from *never on does not fit. */
-static bool does_length_fit(const struct candidate_round *round, const struct request *request,
+static bool does_length_fit(const struct longest_search_round *round, const struct request *request,
                             int64_t tokens, int64_t *never)
 {
     struct request asked = *request;
@@ -61,7 +62,7 @@ static bool does_length_fit(const struct candidate_round *round, const struct re
         room_bound_lacks_memory(&least, round->setup, &asked, round->setup->fits_probability))
         return false;
     if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
-        fits = room_fits(round->setup, &p.verdict);
+        fits = room_fits_asked_probability(round->setup, &p.verdict);
         if (p.choices.activations != CHOICE_ACTIVATIONS_RATIO &&
             verdict_margin_bytes(&p.verdict, LIMIT_HOST) < 0)
             *never = tokens;
@@ -73,20 +74,22 @@ static bool does_length_fit(const struct candidate_round *round, const struct re
 /* Searches for the longest sequence that fits with the repair that the request has, and is longer than `known` tokens.
  * Updates *r. If `known` is above 0, the first length above it is tried first, since with most repairs it does not fit;
  * then the search ends. */
-static void search_longer_with_repair(const struct candidate_round *round, struct request *request,
-                                      int64_t known, struct longest_reached *r)
+static void search_longer_with_repair(const struct longest_search_round *round,
+                                      struct request *request, int64_t known,
+                                      struct longest_search_state *r)
 {
     struct length_ladder ladder;
     struct longest longest;
     if (ladder_make(&ladder, request, NULL) != STATUS_OK)
         return;
-    const int64_t next = (known / ladder.shortest_tokens + 1) * ladder.shortest_tokens;
-    r->allows_length = true;
+    const int64_t next =
+        (known / ladder.first_length_or_step_tokens + 1) * ladder.first_length_or_step_tokens;
+    r->does_some_length_suit_choices = true;
     r->ladder = ladder;
     r->has_reached_ladder_end = next > ladder_longest_tokens(&ladder);
     if (r->has_reached_ladder_end ||
         (known > 0 && !does_length_fit(round, request, next, &r->never_fits_tokens))) {
-        r->is_skipped = true;
+        r->was_some_repair_skipped = true;
         return;
     }
     if (longest_find(&longest, round->setup, request, &ladder, next, NULL, NULL) != STATUS_OK)
@@ -103,11 +106,11 @@ static void search_longer_with_repair(const struct candidate_round *round, struc
 }
 
 /* Fills the outcome of a candidate with what is known before it is simulated, which it may never be. */
-static void fill_unsimulated_outcome(struct outcome *o, const struct longest_reached *r)
+static void fill_unsimulated_outcome(struct outcome *o, const struct longest_search_state *r)
 {
-    o->kind = !r->allows_length                ? OUTCOME_REFUSED
-              : r->tokens > 0 || r->is_skipped ? OUTCOME_NOT_BETTER
-                                               : OUTCOME_DOES_NOT_FIT;
+    o->kind = !r->does_some_length_suit_choices             ? OUTCOME_REFUSED
+              : r->tokens > 0 || r->was_some_repair_skipped ? OUTCOME_BOUND_NOT_BETTER
+                                                            : OUTCOME_DOES_NOT_FIT;
     o->ladder = r->ladder;
     o->sequence_tokens = r->tokens;
     o->is_open_ended = r->is_open_ended_at_end || r->has_reached_ladder_end;
@@ -120,12 +123,12 @@ static void fill_unsimulated_outcome(struct outcome *o, const struct longest_rea
 
 /* Finds the longest sequence that a candidate reaches with any of its repairs, and fills its outcome. If that sequence
  * is longer than that of the best candidate so far, simulates it. */
-static void find_longest_of_candidate(const struct candidate_round *round, struct outcome *o)
+static void find_longest_of_candidate(const struct longest_search_round *round, struct outcome *o)
 {
     const int64_t tokens_to_exceed =
         round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
     struct repairs repairs = repairs_make(round->given_request, round->open, &o->request);
-    struct longest_reached reached = {.never_fits_tokens = INT64_MAX};
+    struct longest_search_state reached = {.never_fits_tokens = INT64_MAX};
     struct request request;
     while (!reached.has_reached_ladder_end && repairs_apply_next(&request, &repairs))
         search_longer_with_repair(
@@ -142,8 +145,8 @@ static void find_longest_of_candidate(const struct candidate_round *round, struc
 
 static void try_candidate_job(void *context, size_t job, void *result)
 {
-    struct candidate_round *round = context;
-    const struct candidate *c = &round->first_candidate[job];
+    struct longest_search_round *round = context;
+    const struct candidate *c = &round->first_candidate_of_round[job];
     struct outcome *o = result;
     o->request = c->request;
     o->strategy = c->strategy;
@@ -152,7 +155,8 @@ static void try_candidate_job(void *context, size_t job, void *result)
 
 /* Returns a digest of what a candidate's outcome depends on besides the options and files of the question: the
  * candidate, and the longest sequence so far. */
-static uint64_t candidate_digest(const struct candidate_round *round, const struct candidate *c)
+static uint64_t candidate_digest(const struct longest_search_round *round,
+                                 const struct candidate *c)
 {
     int64_t tokens_to_exceed = round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
     return digest_add(outcome_key(round->setup, round->open, c), &tokens_to_exceed,
@@ -189,7 +193,7 @@ static enum status find_longest(struct best *best, struct setup *setup,
                                 const struct space_open *open, struct diag *diag)
 {
     struct request given = setup->request;
-    struct candidate_round round = {.setup = setup, .given_request = &given, .open = open};
+    struct longest_search_round round = {.setup = setup, .given_request = &given, .open = open};
     struct outcome best_outcome;
     double available = setup->cluster.device.memory_bytes - setup->cluster.device.driver_bytes;
     struct candidate *row = best->space.row;
@@ -220,7 +224,7 @@ static enum status find_longest(struct best *best, struct setup *setup,
             best->row[next].missing_bytes = least - available;
         }
         progress.done_before_run = next - jobs;
-        round.first_candidate = batch;
+        round.first_candidate_of_round = batch;
         for (size_t i = 0; i < jobs && best->limits.kept_jobs.answer_file != NULL; i++)
             key[i] = candidate_digest(&round, &batch[i]);
         status = kept_jobs_run(&best->limits.kept_jobs, key, jobs, sizeof out[0], try_candidate_job,
@@ -257,10 +261,11 @@ static enum status search_candidates(struct best *best, struct setup *setup,
         return status;
     for (size_t i = 0; i < best->row_count; i++)
         best->outcome_count_of_kind[best->row[i].kind]++;
-    best_rank(best);
+    best_sort_rows(best);
     if (best->row_count == 0 || best->row[0].kind != OUTCOME_SIMULATED)
         return STATUS_NO;
-    return best->row[0].packed_set != NULL ? all_batches_rank(best, setup, diag) : STATUS_OK;
+    return best->row[0].packed_set != NULL ? all_batches_compare_and_rank(best, setup, diag)
+                                           : STATUS_OK;
 }
 
 /* Returns the number of GPUs to search after `gpus`: twice as many. If that would pass over a whole node, it is the

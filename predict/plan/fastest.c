@@ -29,7 +29,7 @@ static uint32_t find_or_add_layer(struct rate_search *s, const struct layer_key 
         s->capacity = (uint32_t)heap_next_capacity(s->capacity, s->layer_count + 1);
         s->layer = heap_realloc(s->layer, s->capacity, sizeof *s->layer);
     }
-    s->layer[s->layer_count] = (struct search_layer){.key = *key};
+    s->layer[s->layer_count] = (struct timed_layer){.key = *key};
     return s->layer_count++;
 }
 
@@ -40,13 +40,13 @@ static void find_layers_of_candidate(struct rate_search *s, size_t i)
     struct layer_key key;
     struct choices c;
     node->least_layer_row = node->own_layer_row = SEARCH_NO_LAYER;
-    node->next_stage = STAGE_SHORT;
+    node->next_candidate_step = STAGE_SHORT;
     if (resolve_choices(&c, request, NULL, NULL) != STATUS_OK)
         return;
-    node->max_ops = step_max_ops(&c) * c.pp;
+    node->upper_bound_of_ops = step_max_ops(&c) * c.pp;
     if (!layer_key_make(&key, &c, request, true))
         return;
-    node->next_stage = STAGE_LAYER;
+    node->next_candidate_step = STAGE_LAYER;
     node->least_layer_row = find_or_add_layer(s, &key);
     if (layer_key_make(&key, &c, request, false))
         node->own_layer_row = find_or_add_layer(s, &key);
@@ -64,8 +64,8 @@ static void tighten_bound_by_layers(struct rate_search *s, size_t i)
 {
     const struct candidate *candidate = &s->best->space.row[i];
     struct candidate_search *node = &s->node[i];
-    const struct search_layer *least = &s->layer[node->least_layer_row],
-                              *own = &s->layer[node->own_layer_row];
+    const struct timed_layer *least = &s->layer[node->least_layer_row],
+                             *own = &s->layer[node->own_layer_row];
     struct layer_lower_bound layer = {least->layer_time.kernels_s, own->layer_time.issue_s,
                                       fmax(least->layer_time.step_s, own->layer_time.step_s)};
     struct resolved resolved;
@@ -76,7 +76,7 @@ static void tighten_bound_by_layers(struct rate_search *s, size_t i)
             rate_of_step(candidate, bound_step_from_layer_s(s->setup, &resolved.choices, &layer)));
     resolved_release(&resolved);
     if (own->has_step)
-        node->next_stage = STAGE_SHORT;
+        node->next_candidate_step = STAGE_SHORT;
 }
 
 /* ---- the search ---- */
@@ -86,19 +86,19 @@ static void finish_candidate(struct rate_search *s, size_t i, enum outcome_kind 
     struct outcome *o = &s->best->row[i];
     o->kind = kind;
     o->rate_bound = s->node[i].rate_bound;
-    s->node[i].next_stage = STAGE_DONE;
+    s->node[i].next_candidate_step = STAGE_DONE;
 }
 
 /* ---- the same candidate with another placement of stages ---- */
 
-struct placement_key {
+struct key_without_stage_placement {
     uint64_t key;
     size_t node_index;
 };
 
 static int compare_placement_keys(const void *left, const void *right)
 {
-    const struct placement_key *a = left, *b = right;
+    const struct key_without_stage_placement *a = left, *b = right;
     if (a->key != b->key)
         return a->key < b->key ? -1 : 1;
     return a->node_index < b->node_index ? -1 : 1;
@@ -110,7 +110,7 @@ static int compare_placement_keys(const void *left, const void *right)
 static void find_other_placements(struct rate_search *s)
 {
     const struct space *space = &s->best->space;
-    struct placement_key *key = heap_zalloc(space->candidate_count + 1, sizeof *key);
+    struct key_without_stage_placement *key = heap_zalloc(space->candidate_count + 1, sizeof *key);
     size_t count = 0;
     for (size_t i = 0; i < space->candidate_count; i++) {
         struct candidate placed = space->row[i];
@@ -119,7 +119,8 @@ static void find_other_placements(struct rate_search *s)
             placed.request.pipeline == CHOICE_PIPELINE_MSP)
             continue;
         placed.request.stage_placement = STAGES_OUTER;
-        key[count++] = (struct placement_key){outcome_key(s->setup, s->open, &placed), i};
+        key[count++] =
+            (struct key_without_stage_placement){outcome_key(s->setup, s->open, &placed), i};
     }
     qsort(key, count, sizeof *key, compare_placement_keys);
     for (size_t k = 1; k < count; k++)
@@ -150,20 +151,21 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
     const size_t t = s->node[i].other_placement;
     struct candidate_search *other = &s->node[t];
     struct outcome *o = &s->best->row[t];
-    if (t == i || other->next_stage == STAGE_DONE || a->outcome.kind != OUTCOME_DOES_NOT_FIT ||
+    if (t == i || other->next_candidate_step == STAGE_DONE ||
+        a->outcome.kind != OUTCOME_DOES_NOT_FIT ||
         a->less_probable_outcome.kind == OUTCOME_SIMULATED ||
         !other_placement_lacks_memory(&a->outcome.verdict) ||
-        (a->next_stage != STAGE_DONE && other->repair >= a->repair))
+        (a->next_candidate_step != STAGE_DONE && other->repair >= a->repair))
         return;
     const struct candidate *candidate = &s->best->space.row[t];
     *o = a->outcome;
     o->request = candidate->request;
     outcome_restore_pointers(o, candidate);
     other->repair = a->repair;
-    if (a->next_stage == STAGE_DONE)
-        other->next_stage = STAGE_DONE;
-    else if (other->next_stage == STAGE_WHOLE)
-        other->next_stage = STAGE_SHORT;
+    if (a->next_candidate_step == STAGE_DONE)
+        other->next_candidate_step = STAGE_DONE;
+    else if (other->next_candidate_step == STAGE_WHOLE)
+        other->next_candidate_step = STAGE_SHORT;
 }
 
 /* Makes a row and a node for each candidate. A candidate is done (OUTCOME_OVER_MEMORY_BOUND) if its lower bound of
@@ -221,20 +223,20 @@ static void apply_answer(struct rate_search *s, const struct search_job *job,
 {
     struct candidate_search *node = &s->node[job->node_index];
     if (job->stage == STAGE_LAYER) {
-        struct search_layer *layer = &s->layer[job->layer_row];
+        struct timed_layer *layer = &s->layer[job->layer_index_of_job];
         layer->has_step = layer->has_kernel_sums;
         layer->has_kernel_sums = true;
         layer->layer_time = a->layer_time;
         for (size_t i = 0; i < s->best->space.candidate_count; i++)
-            if (s->node[i].next_stage == STAGE_LAYER &&
-                (s->node[i].least_layer_row == job->layer_row ||
-                 s->node[i].own_layer_row == job->layer_row) &&
+            if (s->node[i].next_candidate_step == STAGE_LAYER &&
+                (s->node[i].least_layer_row == job->layer_index_of_job ||
+                 s->node[i].own_layer_row == job->layer_index_of_job) &&
                 s->layer[s->node[i].least_layer_row].has_kernel_sums)
                 tighten_bound_by_layers(s, i);
         return;
     }
     apply_answer_to_other_placement(s, job->node_index, a);
-    node->next_stage = (uint8_t)a->next_stage;
+    node->next_candidate_step = (uint8_t)a->next_candidate_step;
     node->repair = a->repair;
     if (a->bound_s > 0)
         node->rate_bound =
@@ -383,9 +385,10 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
         status = find_best_of_strategies(&s, &progress, diag);
     progress_end();
     for (size_t i = 0; i < best->space.candidate_count; i++)
-        if (s.node[i].next_stage != STAGE_DONE)
-            finish_candidate(
-                &s, i, s.node[i].rate_bound <= above ? OUTCOME_NOT_BETTER : OUTCOME_NOT_SEARCHED);
+        if (s.node[i].next_candidate_step != STAGE_DONE)
+            finish_candidate(&s, i,
+                             s.node[i].rate_bound <= above ? OUTCOME_BOUND_NOT_BETTER
+                                                           : OUTCOME_NOT_SEARCHED);
     free(s.node);
     free(s.layer);
     return status;

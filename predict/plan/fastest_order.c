@@ -11,14 +11,14 @@
 enum { ROUND_WHOLE = 4, ROUND_LONG = 2 };
 #define LONG_JOB_OPS 1e6
 
-/* Candidates with more ops than this (max_ops of struct candidate_search) take no part in the search for the best of
+/* Candidates with more ops than this (upper_bound_of_ops of struct candidate_search) take no part in the search for the best of
  * each strategy. */
 #define RUNNER_UP_OPS_MAX 3e6
 
 /* Returns the row of the layer that a candidate's next step times; SEARCH_NO_LAYER: that step times no layer. */
 static uint32_t layer_of_next_step(const struct rate_search *s, const struct candidate_search *node)
 {
-    if (node->next_stage != STAGE_LAYER)
+    if (node->next_candidate_step != STAGE_LAYER)
         return SEARCH_NO_LAYER;
     return s->layer[node->least_layer_row].has_kernel_sums ? node->own_layer_row
                                                            : node->least_layer_row;
@@ -26,7 +26,7 @@ static uint32_t layer_of_next_step(const struct rate_search *s, const struct can
 
 static bool is_long_job(const struct rate_search *s, const struct search_job *job)
 {
-    return job->stage != STAGE_LAYER && s->node[job->node_index].max_ops > LONG_JOB_OPS;
+    return job->stage != STAGE_LAYER && s->node[job->node_index].upper_bound_of_ops > LONG_JOB_OPS;
 }
 
 /* Adds the next step of a candidate to the round, and returns whether it was added. It is not if the round is full, or
@@ -36,7 +36,7 @@ static bool is_long_job(const struct rate_search *s, const struct search_job *jo
 static bool add_job(struct rate_search *s, size_t i, bool layers)
 {
     const struct candidate_search *node = &s->node[i];
-    struct search_job job = {(enum search_stage)node->next_stage, i,
+    struct search_job job = {(enum candidate_next_step)node->next_candidate_step, i,
                              layers ? layer_of_next_step(s, node) : SEARCH_NO_LAYER};
     size_t whole = 0, many = 0;
     if (job.stage == STAGE_LAYER && !layers)
@@ -46,7 +46,8 @@ static bool add_job(struct rate_search *s, size_t i, bool layers)
         many += is_long_job(s, &s->job[k]);
         if (s->job[k].node_index == i ||
             (s->job[k].node_index == node->other_placement && job.stage != STAGE_LAYER) ||
-            (job.layer_row != SEARCH_NO_LAYER && s->job[k].layer_row == job.layer_row))
+            (job.layer_index_of_job != SEARCH_NO_LAYER &&
+             s->job[k].layer_index_of_job == job.layer_index_of_job))
             return false;
     }
     if (s->job_count == SEARCH_ROUND ||
@@ -67,25 +68,25 @@ static bool has_higher_bound(const struct rate_search *s, size_t a, size_t b)
     const struct candidate_search *x = &s->node[a], *y = &s->node[b];
     if (x->rate_bound != y->rate_bound)
         return x->rate_bound > y->rate_bound;
-    if (x->max_ops != y->max_ops)
-        return x->max_ops < y->max_ops;
+    if (x->upper_bound_of_ops != y->upper_bound_of_ops)
+        return x->upper_bound_of_ops < y->upper_bound_of_ops;
     return s->best->space.row[a].gpu_lower_bound_bytes <
            s->best->space.row[b].gpu_lower_bound_bytes;
 }
 
-/* True if candidate a comes before candidate b. Candidates that may need little memory (at most little_memory_bytes)
+/* True if candidate a comes before candidate b. Candidates that may need little memory (at most little_memory_bytes_max)
  * come first, since they most likely fit. Then the first difference decides: fewer ops are first, which take less time
  * to predict; then the longer lower bound of the step, since recomputation makes it longer; then
  * has_higher_bound(). */
 static bool needs_less_memory(const struct rate_search *s, size_t a, size_t b)
 {
     const struct candidate *row = s->best->space.row;
-    bool x = row[a].gpu_lower_bound_bytes <= s->little_memory_bytes,
-         y = row[b].gpu_lower_bound_bytes <= s->little_memory_bytes;
+    bool x = row[a].gpu_lower_bound_bytes <= s->little_memory_bytes_max,
+         y = row[b].gpu_lower_bound_bytes <= s->little_memory_bytes_max;
     if (x != y)
         return x;
-    if (s->node[a].max_ops != s->node[b].max_ops)
-        return s->node[a].max_ops < s->node[b].max_ops;
+    if (s->node[a].upper_bound_of_ops != s->node[b].upper_bound_of_ops)
+        return s->node[a].upper_bound_of_ops < s->node[b].upper_bound_of_ops;
     return row[a].step_lower_bound_s != row[b].step_lower_bound_s
                ? row[a].step_lower_bound_s > row[b].step_lower_bound_s
                : has_higher_bound(s, a, b);
@@ -93,9 +94,9 @@ static bool needs_less_memory(const struct rate_search *s, size_t a, size_t b)
 
 bool fastest_candidate_is_open(const struct rate_search *s, size_t i, double above)
 {
-    return s->node[i].next_stage != STAGE_DONE && s->node[i].rate_bound > above &&
+    return s->node[i].next_candidate_step != STAGE_DONE && s->node[i].rate_bound > above &&
            (s->only_strategy < 0 || (s->best->space.row[i].strategy == s->only_strategy &&
-                                     s->node[i].max_ops <= RUNNER_UP_OPS_MAX));
+                                     s->node[i].upper_bound_of_ops <= RUNNER_UP_OPS_MAX));
 }
 
 size_t fastest_count_open_above(const struct rate_search *s, double above)
@@ -106,14 +107,14 @@ size_t fastest_count_open_above(const struct rate_search *s, double above)
     return open;
 }
 
-/* Sets little_memory_bytes to 1.25 times the smallest gpu_lower_bound_bytes of the open candidates. */
+/* Sets little_memory_bytes_max to 1.25 times the smallest gpu_lower_bound_bytes of the open candidates. */
 static void find_little_memory(struct rate_search *s, double above)
 {
     double least = HUGE_VAL;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
         if (fastest_candidate_is_open(s, i, above))
             least = fmin(least, s->best->space.row[i].gpu_lower_bound_bytes);
-    s->little_memory_bytes = 1.25 * least;
+    s->little_memory_bytes_max = 1.25 * least;
 }
 
 /* The candidates that come first in an order. Of several whose next step times the same layer, only the first is among
@@ -148,13 +149,14 @@ static void insert_candidate(struct first_candidates *f, const struct rate_searc
 /* Adds to the round the next steps of the candidates that come first in an order, at most `most`. Only open candidates
  * whose bound exceeds `above` and whose next step is `from` or a later one are taken. Without `layers`, candidates take
  * short steps without waiting for the time of their layers. */
-static void add_first_jobs(struct rate_search *s, candidate_order_fn *before, size_t most,
-                           enum search_stage from, bool layers, double above)
+static void add_jobs_of_first_candidates(struct rate_search *s, candidate_order_fn *before,
+                                         size_t most, enum candidate_next_step from, bool layers,
+                                         double above)
 {
     struct first_candidates firsts = {.count = 0};
     size_t added = 0;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
-        if (s->node[i].next_stage >= from && fastest_candidate_is_open(s, i, above))
+        if (s->node[i].next_candidate_step >= from && fastest_candidate_is_open(s, i, above))
             insert_candidate(&firsts, s, before, layers, i);
     for (size_t k = 0; k < firsts.count && added < most; k++)
         added += add_job(s, firsts.node[k], layers);
@@ -173,7 +175,7 @@ static void add_least_memory_jobs(struct rate_search *s, size_t most, double abo
             break;
     }
     find_little_memory(s, above);
-    add_first_jobs(s, needs_less_memory, most, STAGE_LAYER, false, above);
+    add_jobs_of_first_candidates(s, needs_less_memory, most, STAGE_LAYER, false, above);
     s->only_strategy = all;
 }
 
@@ -181,13 +183,14 @@ void fastest_choose_jobs(struct rate_search *s, double above)
 {
     s->job_count = 0;
     if (fastest_has_answer(s) || s->only_strategy >= 0) {
-        add_first_jobs(s, has_higher_bound, 1, STAGE_WHOLE, true, above);
-        add_first_jobs(s, has_higher_bound, 2, STAGE_SHORT, true, above);
-        add_first_jobs(s, has_higher_bound, SEARCH_ROUND, STAGE_LAYER, true, above);
+        add_jobs_of_first_candidates(s, has_higher_bound, 1, STAGE_WHOLE, true, above);
+        add_jobs_of_first_candidates(s, has_higher_bound, 2, STAGE_SHORT, true, above);
+        add_jobs_of_first_candidates(s, has_higher_bound, SEARCH_ROUND, STAGE_LAYER, true, above);
     } else {
         add_least_memory_jobs(s, SEARCH_ROUND / 4, above);
         add_least_memory_jobs(s, SEARCH_ROUND / 4, above);
-        add_first_jobs(s, s->best->goal == GOAL_GPUS ? needs_less_memory : has_higher_bound,
-                       SEARCH_ROUND, STAGE_LAYER, s->best->goal != GOAL_GPUS, above);
+        add_jobs_of_first_candidates(
+            s, s->best->goal == GOAL_GPUS ? needs_less_memory : has_higher_bound, SEARCH_ROUND,
+            STAGE_LAYER, s->best->goal != GOAL_GPUS, above);
     }
 }

@@ -22,17 +22,17 @@ enum { SEARCH_ROUND = 16 }; /* jobs of a round */
 enum { SEARCH_NO_LAYER = UINT32_MAX };
 
 /* The next step of a candidate. */
-enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
+enum candidate_next_step { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
 
 /* The state of one candidate. */
 struct candidate_search {
     double rate_bound; /* tokens/s/GPU that it cannot exceed, as far as is known */
     /* an upper bound of its schedule's ops, on one rank of each stage, summed over stages */
-    double max_ops;
+    double upper_bound_of_ops;
     /* rows of rate_search.layer. own_layer_row: the candidate's layer; least_layer_row: the same layer without
      * recomputation and offload, which takes no longer. SEARCH_NO_LAYER: no layer of the candidate is timed */
     uint32_t least_layer_row, own_layer_row;
-    uint8_t next_stage; /* enum search_stage */
+    uint8_t next_candidate_step; /* enum candidate_next_step */
     /* how many repairs were found not to suffice, and so the number of the next one, counted from 0 */
     uint8_t repair;
     /* the candidate that differs only in the placement of stages; the candidate itself: there is none */
@@ -41,23 +41,23 @@ struct candidate_search {
 
 /* A layer that several candidates share. It is timed in two steps (predict/plan/layer_time.h): first
  * layer_kernel_sums(), then layer_step_s(). A member of layer_time is 0 if it could not be found. */
-struct search_layer {
+struct timed_layer {
     struct layer_key key;
     struct layer_lower_bound layer_time;
     bool has_kernel_sums, has_step; /* the first and the second step were taken */
 };
 
 struct search_job {
-    enum search_stage stage;
+    enum candidate_next_step stage;
     size_t node_index;
     /* STAGE_LAYER: the row of rate_search.layer whose next step the job takes */
-    uint32_t layer_row;
+    uint32_t layer_index_of_job;
 };
 
 /* The answer of a job's child process. All-zero: a signal ended the child. */
 struct candidate_answer {
     bool is_answered;
-    enum search_stage next_stage;
+    enum candidate_next_step next_candidate_step;
     uint8_t repair; /* as in struct candidate_search, after this job */
     struct layer_lower_bound
         layer_time;    /* STAGE_LAYER only; all other members: the other stages only */
@@ -73,7 +73,7 @@ struct rate_search {
     const struct request *given_request;
     const struct space_open *open;
     struct candidate_search *node;
-    struct search_layer *layer;
+    struct timed_layer *layer;
     uint32_t layer_count, capacity;
     struct search_job job[SEARCH_ROUND];
     uint64_t job_digest[SEARCH_ROUND]; /* the digest under which the result of each job is kept */
@@ -83,7 +83,7 @@ struct rate_search {
     struct outcome best_so_far;
     double began_s; /* when the search began, in seconds of a monotonic clock */
     /* for least_memory_first(): candidates that may need no more bytes than this come first */
-    double little_memory_bytes;
+    double little_memory_bytes_max;
     double rate_to_exceed; /* tokens/s/GPU: a candidate that cannot be faster is not simulated */
     /* tokens/s/GPU of the fastest candidates; 0: not known yet */
     double fastest_rates[COMPARED_ROWS];

@@ -31,7 +31,8 @@ static void keep_nearest_verdict(struct outcome *o, const struct verdict *verdic
  * another one: because of OFFLOAD_RATIO_ERROR_SHARE, or because allocators keep other caches. */
 static double last_repair_error_share(const struct choices *c)
 {
-    return c->activations == CHOICE_ACTIVATIONS_RATIO ? OFFLOAD_RATIO_ERROR_SHARE : RESERVED_ERROR;
+    return c->activations == CHOICE_ACTIVATIONS_RATIO ? OFFLOAD_RATIO_ERROR_SHARE
+                                                      : RESERVED_VERDICT_MARGIN;
 }
 
 /* Returns the probability with which a candidate has to fit. It is 0.5, and not what the setup asks for, if the
@@ -50,8 +51,8 @@ static double required_fits_probability(const struct rate_search *s,
  * lacks fewer bytes than the verdict that it has (keep_nearest_verdict()). Only the last repair is tried, which needs
  * the least device memory, up to last_repair_error_share(). If it does not fit even in a memory that is larger by that
  * share, none does. Returns false if host memory is too small with it: other repairs may need less of that. */
-static bool lacks_with_last_repair(const struct setup *setup, const struct repairs *repairs,
-                                   double odds, struct outcome *o)
+static bool is_unfit_with_last_repair(const struct setup *setup, const struct repairs *repairs,
+                                      double odds, struct outcome *o)
 {
     struct request request;
     struct choices c;
@@ -78,15 +79,15 @@ static bool lacks_with_last_repair(const struct setup *setup, const struct repai
 }
 
 /* True if the candidate cannot fit with any repair. o->verdict is that of the candidate without repairs: if host memory
- * is too small for it, no repair helps. Otherwise lacks_with_last_repair() decides. */
-static bool lacks_with_every_repair(const struct setup *setup, const struct repairs *repairs,
-                                    double odds, struct outcome *o)
+ * is too small for it, no repair helps. Otherwise is_unfit_with_last_repair() decides. */
+static bool is_unfit_with_every_repair(const struct setup *setup, const struct repairs *repairs,
+                                       double odds, struct outcome *o)
 {
     struct choices c;
     if (resolve_choices(&c, &o->request, NULL, NULL) == STATUS_OK &&
         room_lacks_memory(LIMIT_HOST, setup, &c, &o->verdict, last_repair_error_share(&c), odds))
         return true;
-    return lacks_with_last_repair(setup, repairs, odds, o);
+    return is_unfit_with_last_repair(setup, repairs, odds, o);
 }
 
 /* Tries the candidate's repairs, from the next one on, by bounds and short steps. At the first with which the candidate
@@ -98,7 +99,7 @@ static void estimate_by_short_steps(const struct rate_search *s,
     struct repairs repairs = repairs_make(s->given_request, s->open, &o->request);
     struct request request;
     double odds = required_fits_probability(s, node, o);
-    a->next_stage = STAGE_DONE;
+    a->next_candidate_step = STAGE_DONE;
     for (a->repair = 0; repairs_apply_next(&request, &repairs); a->repair++) {
         struct verdict verdict;
         struct choices refused;
@@ -108,11 +109,11 @@ static void estimate_by_short_steps(const struct rate_search *s,
         if (room_bound_lacks_memory(&verdict, s->setup, &request, odds) ||
             shortened_lacks_memory(&verdict, s->setup, &request, odds)) {
             keep_nearest_verdict(o, &verdict);
-            if (a->repair == 0 && lacks_with_every_repair(s->setup, &repairs, odds, o))
+            if (a->repair == 0 && is_unfit_with_every_repair(s->setup, &repairs, odds, o))
                 return;
             continue;
         }
-        a->next_stage = STAGE_WHOLE;
+        a->next_candidate_step = STAGE_WHOLE;
         a->bound_s = shortened_step_s(s->setup, &request) * (1 - SHORTENED_ERROR_SHARE);
         return;
     }
@@ -145,18 +146,19 @@ static void predict_whole_step(const struct rate_search *s, const struct candida
                                                  .skips_causes = true,
                                                  .rate_to_exceed = s->rate_to_exceed};
     struct prediction p = {0};
-    a->next_stage = STAGE_DONE;
+    a->next_candidate_step = STAGE_DONE;
     for (unsigned i = 0; i <= node->repair; i++)
         if (!repairs_apply_next(&request, &repairs))
             return;
     a->repair = (uint8_t)(node->repair + 1);
     if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
-        a->next_stage = STAGE_SHORT;
-    } else if (p.is_too_slow) { /* it may be simulated later, as the best of its strategy */
+        a->next_candidate_step = STAGE_SHORT;
+    } else if (
+        p.is_slower_than_rate_to_exceed) { /* it may be simulated later, as the best of its strategy */
         a->repair = node->repair;
-        a->next_stage = STAGE_WHOLE;
+        a->next_candidate_step = STAGE_WHOLE;
         a->rate_bound = p.tokens_per_s_gpu;
-    } else if (room_fits(s->setup, &p.verdict)) {
+    } else if (room_fits_asked_probability(s->setup, &p.verdict)) {
         o->request = request;
         o->verdict = p.verdict;
         if (prediction_time(&p, NULL) == STATUS_OK)
@@ -166,8 +168,8 @@ static void predict_whole_step(const struct rate_search *s, const struct candida
         double odds = required_fits_probability(s, node, o);
         if (p.verdict.fits && odds < s->setup->fits_probability)
             simulate_less_probable(o, &request, &p, &a->less_probable_outcome);
-        bool beyond = node->repair == 0 && lacks_with_every_repair(s->setup, &repairs, odds, o);
-        a->next_stage = beyond ? STAGE_DONE : STAGE_SHORT;
+        bool beyond = node->repair == 0 && is_unfit_with_every_repair(s->setup, &repairs, odds, o);
+        a->next_candidate_step = beyond ? STAGE_DONE : STAGE_SHORT;
     }
     prediction_release(&p);
 }
@@ -180,7 +182,7 @@ static bool resize_cluster(struct setup *setup, int64_t gpus)
            cluster_resize(&setup->cluster, &setup->arena, 0, gpus, NULL) == STATUS_OK;
 }
 
-static void time_layer(const struct rate_search *s, const struct search_layer *layer,
+static void time_layer(const struct rate_search *s, const struct timed_layer *layer,
                        const struct request *request, struct candidate_answer *a)
 {
     a->layer_time = layer->layer_time;
@@ -199,7 +201,7 @@ void fastest_run_job(void *context, size_t number, void *result)
     const struct candidate_search *node = &s->node[job->node_index];
     struct candidate_answer *a = result;
     a->is_answered = true;
-    a->next_stage = STAGE_DONE;
+    a->next_candidate_step = STAGE_DONE;
     if (job->stage != STAGE_LAYER)
         a->outcome = s->best->row[job->node_index];
     s->setup->padding_tokens =
@@ -208,7 +210,7 @@ void fastest_run_job(void *context, size_t number, void *result)
     if (!resize_cluster(s->setup, c->request.ranks))
         return;
     if (job->stage == STAGE_LAYER)
-        time_layer(s, &s->layer[job->layer_row], &c->request, a);
+        time_layer(s, &s->layer[job->layer_index_of_job], &c->request, a);
     else if (job->stage == STAGE_SHORT)
         estimate_by_short_steps(s, node, a);
     else
@@ -222,7 +224,7 @@ uint64_t fastest_job_key(const struct rate_search *s, const struct search_job *j
     const struct outcome *o = &s->best->row[job->node_index];
     uint64_t key;
     if (job->stage == STAGE_LAYER) {
-        const struct search_layer *layer = &s->layer[job->layer_row];
+        const struct timed_layer *layer = &s->layer[job->layer_index_of_job];
         const struct request request = layer_request_of_one_layer(&c->request, &layer->key);
         key = outcome_request_key(s->setup, &request, c->request.ranks);
         return digest_add(key, &layer->has_kernel_sums, sizeof layer->has_kernel_sums);

@@ -51,7 +51,7 @@ static bool dispatches_by_allgather(const struct choices *c)
     return c->dispatcher == DISPATCHER_ALLGATHER;
 }
 
-static bool sends_tokens_once(const struct choices *c)
+static bool sends_token_once_to_each_node(const struct choices *c)
 {
     return dispatcher_facts[c->dispatcher].sends_once;
 }
@@ -108,7 +108,7 @@ static const struct expression_gap rows[] = {
     {IN_TORCHTITAN | IN_MEGATRON | IN_DEEPSPEED | IN_TRAINER_FAMILY, derived_sends_latents, "head ranks that send latents (--mla-exchange latent)"},
     {IN_TORCHTITAN | IN_TRAINER_FAMILY, drops_expert_copies, "experts that drop copies of tokens (--expert-capacity)"},
     {IN_TORCHTITAN | IN_TRAINER_FAMILY, dispatches_by_allgather, "a gather of all tokens for experts (--dispatcher allgather)"},
-    {IN_TRAINER_FAMILY, sends_tokens_once, "tokens that are sent to a rank once (--dispatcher deepep and hybridep)"},
+    {IN_TRAINER_FAMILY, sends_token_once_to_each_node, "tokens that are sent to a rank once (--dispatcher deepep and hybridep)"},
     {IN_TORCHTITAN | IN_TRAINER_FAMILY, overlaps_micro_batches, "exchanges of experts beside another micro-batch (--expert-overlap)"},
     {IN_TORCHTITAN | IN_TRAINER_FAMILY, moves_shared_experts, "another time for shared experts than the framework's (--shared-experts)"},
     {ALL, has_adapters, "adapters beside frozen weights (--adapter)"},

@@ -123,7 +123,7 @@ static bool counts_embedding_or_head_as_layer(const struct choices *c)
 
 static bool has_stages_by_cost(const struct choices *c)
 {
-    return c->pp > 1 && c->stage_layers == STAGE_LAYERS_COST;
+    return c->pp > 1 && c->stage_layers == STAGE_LAYERS_BY_COST;
 }
 
 /* True if ranks are numbered over stages before they are over data-parallel ranks, on several nodes. On one node the
@@ -169,7 +169,8 @@ static bool has_ring_without_flash(const struct choices *c)
 
 static bool has_ring_with_unusual_flash(const struct choices *c)
 {
-    uint8_t usual = c->sm >= 90 ? c->profile->attention_impl_90 : c->profile->attention_impl;
+    uint8_t usual =
+        c->sm >= 90 ? c->profile->attention_impl_since_hopper : c->profile->attention_impl;
     return gaps_has_ring(c) && c->attention_impl != usual;
 }
 

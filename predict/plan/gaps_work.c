@@ -178,7 +178,8 @@ static bool has_chosen_loss_and_pieces(const struct choices *c)
 
 static bool has_attention_unlike_trainer(const struct choices *c)
 {
-    uint8_t usual = c->sm >= 90 ? c->profile->attention_impl_90 : c->profile->attention_impl;
+    uint8_t usual =
+        c->sm >= 90 ? c->profile->attention_impl_since_hopper : c->profile->attention_impl;
     return c->dtype != DTYPE_F32 && c->attention_impl != ATTENTION_FA2 &&
            c->attention_impl != ATTENTION_FA3 && c->attention_impl != usual;
 }

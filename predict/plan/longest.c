@@ -13,9 +13,9 @@
 
 int64_t ladder_length(const struct length_ladder *ladder, uint32_t rung)
 {
-    return ladder->is_doubling
-               ? ladder->shortest_tokens << rung
-               : ladder->shortest_tokens * ((int64_t)ladder->too_short_steps + rung + 1);
+    return ladder->do_lengths_double ? ladder->first_length_or_step_tokens << rung
+                                     : ladder->first_length_or_step_tokens *
+                                           ((int64_t)ladder->too_short_multiples + rung + 1);
 }
 
 int64_t ladder_longest_tokens(const struct length_ladder *ladder)
@@ -25,7 +25,7 @@ int64_t ladder_longest_tokens(const struct length_ladder *ladder)
 
 const char *ladder_end_reason(const struct length_ladder *ladder)
 {
-    return ladder->ends_with_most_chunks ? "more than 32 chunks; a larger --chunk goes on"
+    return ladder->ends_with_chunk_limit ? "more than 32 chunks; a larger --chunk goes on"
                                          : "more than 4G tokens";
 }
 
@@ -46,7 +46,7 @@ static bool choices_allow_length(const struct request *request, int64_t seq)
     return resolve_choices(&choices, &asked, NULL, NULL) == STATUS_OK;
 }
 
-static void fix_open_degrees(struct request *request, const struct choices *c)
+static void set_open_degrees_from_choices(struct request *request, const struct choices *c)
 {
     request->dp = c->dp;
     request->cp = c->cp;
@@ -83,7 +83,7 @@ enum status ladder_make(struct length_ladder *ladder, struct request *request, s
     enum status status = resolve_choices(&choices, &asked, NULL, diag);
     if (status != STATUS_OK)
         return status;
-    fix_open_degrees(request, &choices);
+    set_open_degrees_from_choices(request, &choices);
     int64_t steps = 1;
     while (steps < STEPS_MAX && !choices_allow_length(request, steps * LENGTH_STEP_TOKENS * prime))
         steps++;
@@ -100,10 +100,10 @@ enum status ladder_make(struct length_ladder *ladder, struct request *request, s
     /* if all lengths are too short, the longest is left; predicting it fails, and the message says why */
     if (below >= most / step)
         below = (uint32_t)(most / step) - 1;
-    *ladder = (struct length_ladder){.shortest_tokens = step,
+    *ladder = (struct length_ladder){.first_length_or_step_tokens = step,
                                      .length_count = (uint32_t)(most / step) - below,
-                                     .too_short_steps = below,
-                                     .ends_with_most_chunks = has_chunks};
+                                     .too_short_multiples = below,
+                                     .ends_with_chunk_limit = has_chunks};
     return STATUS_OK;
 }
 
@@ -125,18 +125,18 @@ static void show_progress(const struct length_search *s)
     struct text note = {0};
     int64_t end = l->next_tokens > 0
                       ? l->next_tokens
-                      : ladder_longest_tokens(s->ladder) + s->ladder->shortest_tokens;
-    int64_t between = (end - l->tokens) / s->ladder->shortest_tokens;
+                      : ladder_longest_tokens(s->ladder) + s->ladder->first_length_or_step_tokens;
+    int64_t between = (end - l->tokens) / s->ladder->first_length_or_step_tokens;
     if (s->progress == NULL)
         return;
-    s->progress->job_count = l->built_count;
+    s->progress->job_count = l->built_length_count;
     for (; between > 1; between /= 2)
         s->progress->job_count++;
     if (l->tokens > 0) {
         units_put_tokens(&note, l->tokens);
         text_puts(&note, " tokens fit");
     }
-    progress_update(s->progress, l->built_count, note.data != NULL ? note.data : "");
+    progress_update(s->progress, l->built_length_count, note.data != NULL ? note.data : "");
     text_release(&note);
 }
 
@@ -163,8 +163,8 @@ static bool length_fits(struct length_search *s, uint32_t rung, struct diag *dia
     if (request.chunk_tokens > request.seq) /* then it is one chunk */
         request.chunk_tokens = 0;
     enum status status = prediction_memory(&p, &question, NULL, &own);
-    bool fits = status == STATUS_OK && room_fits(s->setup, &p.verdict);
-    l->built_count++;
+    bool fits = status == STATUS_OK && room_fits_asked_probability(s->setup, &p.verdict);
+    l->built_length_count++;
     if (fits) {
         l->tokens = request.seq;
         l->verdict = p.verdict;
@@ -187,9 +187,10 @@ static bool length_fits(struct length_search *s, uint32_t rung, struct diag *dia
 static uint32_t rung_index_of_length(const struct length_ladder *ladder, int64_t length)
 {
     uint32_t rung = 0;
-    if (!ladder->is_doubling && length >= ladder_length(ladder, 0))
-        rung = (uint32_t)(length / ladder->shortest_tokens - 1) - ladder->too_short_steps;
-    while (ladder->is_doubling && rung + 1 < ladder->length_count &&
+    if (!ladder->do_lengths_double && length >= ladder_length(ladder, 0))
+        rung = (uint32_t)(length / ladder->first_length_or_step_tokens - 1) -
+               ladder->too_short_multiples;
+    while (ladder->do_lengths_double && rung + 1 < ladder->length_count &&
            ladder_length(ladder, rung) < length)
         rung++;
     return rung < ladder->length_count ? rung : ladder->length_count - 1;

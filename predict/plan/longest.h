@@ -14,16 +14,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The lengths that may be tried, the shortest first; each is a rung of the ladder. With `is_doubling`, rung k has
- * shortest_tokens x 2^k tokens, else shortest_tokens x (too_short_steps + k + 1). */
+/* The lengths that may be tried, the shortest first; each is a rung of the ladder. With `do_lengths_double`, rung k has
+ * first_length_or_step_tokens x 2^k tokens, else first_length_or_step_tokens x (too_short_multiples + k + 1). */
 struct length_ladder {
-    /* with `is_doubling`, the shortest length; else the step between lengths, which are multiples of it */
-    int64_t shortest_tokens;
+    /* with `do_lengths_double`, the shortest length; else the step between lengths, which are multiples of it */
+    int64_t first_length_or_step_tokens;
     uint32_t length_count;
-    /* number of multiples of shortest_tokens that are too short, for example less than one chunk */
-    uint32_t too_short_steps;
-    bool is_doubling;
-    bool ends_with_most_chunks; /* the longest length has LONGEST_CHUNKS chunks */
+    /* number of multiples of first_length_or_step_tokens that are too short, for example less than one chunk */
+    uint32_t too_short_multiples;
+    bool do_lengths_double;
+    bool ends_with_chunk_limit; /* the longest length has LONGEST_CHUNKS chunks */
 };
 
 /* Returns the length of a rung, in tokens. */
@@ -54,7 +54,7 @@ struct longest {
     struct verdict verdict;      /* the verdict on `tokens`; empty if that is 0 */
     struct verdict next_verdict; /* the verdict on next_tokens; empty if that is 0 */
     struct reserved reserved;    /* the reserved memory at `tokens` */
-    uint32_t built_count;        /* lengths that were built */
+    uint32_t built_length_count; /* lengths that were built */
     /* an interrupt ended the search: lengths between tokens and next_tokens were not tried */
     bool is_interrupted;
     char next_refusal[160]; /* why next_tokens cannot be built; empty: it can, and does not fit */

@@ -30,19 +30,19 @@ static void find_option_length(void *context, size_t job, void *result)
     struct request request = report->request;
     struct length_ladder ladder;
     struct longest longest;
-    struct option_length *found = result;
-    alternatives_apply(&request, job);
+    struct longest_length_with_option *found = result;
+    alternatives_set_option(&request, job);
     if (ladder_make(&ladder, &request, NULL) == STATUS_OK &&
         longest_find(&longest, search->setup, &request, &ladder, report->longest.next_tokens, NULL,
                      NULL) == STATUS_OK) {
         found->tokens = longest.tokens;
-        found->last_tried_tokens = longest_is_lower_bound(&longest) ? longest.tokens : 0;
+        found->last_length_tried_tokens = longest_is_lower_bound(&longest) ? longest.tokens : 0;
     }
 }
 
 static int compare_option_lengths(const void *left, const void *right)
 {
-    const struct option_length *a = left, *b = right;
+    const struct longest_length_with_option *a = left, *b = right;
     return a->tokens != b->tokens ? (a->tokens > b->tokens ? -1 : 1) : strcmp(a->option, b->option);
 }
 
@@ -50,7 +50,7 @@ static enum status find_option_lengths(struct longest_certificate *r, const stru
                                        struct diag *diag)
 {
     struct option_search search = {setup, r};
-    struct option_length all[ALTERNATIVES_MAX];
+    struct longest_length_with_option all[ALTERNATIVES_MAX];
     size_t count = alternatives_count();
     struct progress progress;
     progress_begin(&progress, count, 0);
@@ -59,11 +59,11 @@ static enum status find_option_lengths(struct longest_certificate *r, const stru
     progress_end();
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (all[i].tokens > r->longest.tokens) {
-            r->option_length[r->option_length_count] = all[i];
-            r->option_length[r->option_length_count++].option = alternatives_option(i);
+            r->longest_length_with_option[r->option_length_count] = all[i];
+            r->longest_length_with_option[r->option_length_count++].option = alternatives_option(i);
         }
-    qsort(r->option_length, r->option_length_count, sizeof r->option_length[0],
-          compare_option_lengths);
+    qsort(r->longest_length_with_option, r->option_length_count,
+          sizeof r->longest_length_with_option[0], compare_option_lengths);
     return status;
 }
 

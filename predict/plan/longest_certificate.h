@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct option_length { /* an option, and the longest sequence with it */
+struct longest_length_with_option { /* an option, and the longest sequence with it */
     const char *option;
-    int64_t tokens;            /* 0: refused, or nothing fits */
-    int64_t last_tried_tokens; /* the same as `tokens` if longer sequences may fit; else 0 */
+    int64_t tokens;                   /* 0: refused, or nothing fits */
+    int64_t last_length_tried_tokens; /* the same as `tokens` if longer sequences may fit; else 0 */
 };
 
 struct longest_certificate {
@@ -28,8 +28,9 @@ struct longest_certificate {
     struct length_ladder ladder;
     struct request request; /* the setup's request, with all degrees set */
     struct prediction longest_prediction,
-        next_prediction;                                  /* simulated; empty where there is none */
-    struct option_length option_length[ALTERNATIVES_MAX]; /* longest first */
+        next_prediction; /* simulated; empty where there is none */
+    /* longest first */
+    struct longest_length_with_option longest_length_with_option[ALTERNATIVES_MAX];
     size_t option_length_count;
     /* false: schedules are too large for a search with each option, all lengths fit, or an interrupt came */
     bool has_tried_options;

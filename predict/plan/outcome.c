@@ -19,8 +19,8 @@ void outcome_fill_times(struct outcome *o, const struct prediction *p)
     for (int cause = 0; cause < CAUSE_COUNT && stages->stage_count > 1; cause++) {
         o->cause_s[cause] = 0;
         for (uint32_t i = 0; i < stages->stage_count; i++)
-            o->cause_s[cause] +=
-                stages->waterfall[i].cause_s[cause] * stages->ranks_of_stage[i] / p->sim.rank_count;
+            o->cause_s[cause] += stages->waterfall[i].cause_s[cause] *
+                                 stages->rank_count_by_stage[i] / p->sim.rank_count;
     }
     o->products = p->products;
     if (o->packed_set != NULL)
@@ -101,9 +101,10 @@ static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
 static uint64_t add_routing_to_digest(uint64_t digest, const struct routing *r)
 {
     for (uint32_t l = 0; l < r->list_count; l++)
-        digest =
-            digest_add(digest, r->shares_of_list[l], r->expert_count * sizeof **r->shares_of_list);
-    return digest_add(digest, r->list_of_layer, r->layer_count * sizeof *r->list_of_layer);
+        digest = digest_add(digest, r->expert_shares_by_list[l],
+                            r->expert_count * sizeof **r->expert_shares_by_list);
+    return digest_add(digest, r->share_list_by_layer,
+                      r->layer_count * sizeof *r->share_list_by_layer);
 }
 
 /* Returns the digest with the request's lists added, each after a number that says whether there is such a list. The

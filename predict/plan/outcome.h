@@ -18,7 +18,7 @@ enum outcome_kind {
     OUTCOME_OVER_MEMORY_BOUND, /* states and layer inputs need more memory than there is */
     OUTCOME_REFUSED,           /* could not be built */
     OUTCOME_DOES_NOT_FIT,      /* built: does not fit */
-    OUTCOME_NOT_BETTER,        /* bounded: cannot be better than another, whether or not it fits */
+    OUTCOME_BOUND_NOT_BETTER,  /* bounded: cannot be better than another, whether or not it fits */
     OUTCOME_SIMULATED,
     OUTCOME_NOT_SEARCHED, /* not searched: an interrupt or the time that was set came before */
     OUTCOME_KIND_COUNT

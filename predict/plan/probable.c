@@ -21,7 +21,7 @@ static enum status search_with_probability(struct best *best, enum plan_goal goa
 /* Finds the best configuration with the highest of the probabilities 0.8, 0.7, 0.6 and 0.5 with which any fits; those
  * that are not below the one that was asked for are left out. It is called if none fits with the probability that was
  * asked for. */
-static enum status find_most_probable(struct probable_choice *chosen, struct best *best,
+static enum status find_most_probable(struct probability_of_winner *chosen, struct best *best,
                                       enum plan_goal goal, struct setup *setup,
                                       struct space_open open)
 {
@@ -46,7 +46,7 @@ static enum status find_most_probable(struct probable_choice *chosen, struct bes
 
 /* Finds the configuration with the longest sequence that fits with a probability of at least one half, and takes it as
  * the less probable one if its sequence is longer than the winner's. */
-static void find_less_probable_longer(struct probable_choice *chosen, const struct best *best,
+static void find_less_probable_longer(struct probability_of_winner *chosen, const struct best *best,
                                       struct setup *setup, struct space_open open)
 {
     const struct outcome winner = best->row[0];
@@ -61,7 +61,7 @@ static void find_less_probable_longer(struct probable_choice *chosen, const stru
 
 /* Takes the less probable configuration that the search found on its way (best->less_probable_best), if it is better
  * than the winner. */
-static void choose_less_probable(struct probable_choice *chosen, const struct best *best)
+static void choose_less_probable(struct probability_of_winner *chosen, const struct best *best)
 {
     bool better =
         best->goal == GOAL_GPUS
@@ -73,12 +73,12 @@ static void choose_less_probable(struct probable_choice *chosen, const struct be
     }
 }
 
-enum status probable_find(struct probable_choice *chosen, struct best *best, enum plan_goal goal,
-                          struct setup *setup, struct space_open open, double probability,
-                          struct diag *diag)
+enum status probable_find(struct probability_of_winner *chosen, struct best *best,
+                          enum plan_goal goal, struct setup *setup, struct space_open open,
+                          double probability, struct diag *diag)
 {
-    *chosen = (struct probable_choice){.asked_probability = probability,
-                                       .search_probability = probability};
+    *chosen = (struct probability_of_winner){.asked_probability = probability,
+                                             .search_probability = probability};
     const struct request given = setup->request;
     setup->fits_probability = probability;
     enum status status = best_find(best, goal, setup, open, diag);

@@ -16,7 +16,7 @@ struct repairs {
     size_t next_row;    /* the row of the table to try next */
     bool has_tried_row; /* some row has been tried */
     /* the configuration with the repair of the last row that was tried */
-    struct request last_request;
+    struct request last_repaired_request;
 };
 
 /* Makes the repairs of the configuration `asked`, none of which has been tried. given and open must outlive the

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-bool room_fits(const struct setup *setup, const struct verdict *verdict)
+bool room_fits_asked_probability(const struct setup *setup, const struct verdict *verdict)
 {
     return verdict->fits && verdict->fits_probability >= setup->fits_probability;
 }
@@ -43,8 +43,8 @@ bool room_lacks_memory(enum prediction_limit limit, const struct setup *setup,
     return fits_probability_of(limit, setup, choices, verdict, share) < odds;
 }
 
-bool room_lacks(const struct setup *setup, const struct choices *choices,
-                const struct verdict *verdict, double share, double odds)
+bool room_surely_lacks_memory(const struct setup *setup, const struct choices *choices,
+                              const struct verdict *verdict, double share, double odds)
 {
     for (int limit = 0; limit < LIMIT_COUNT; limit++)
         if (room_lacks_memory((enum prediction_limit)limit, setup, choices, verdict, share, odds))
@@ -73,7 +73,7 @@ static void fill_bound_bytes(struct verdict *v, const struct setup *setup, const
     v->limiting_memory = verdict_needed_share(v, LIMIT_HOST) > verdict_needed_share(v, LIMIT_DEVICE)
                              ? LIMIT_HOST
                              : LIMIT_DEVICE;
-    v->fits = !room_lacks(setup, c, v, 0, 0.5);
+    v->fits = !room_surely_lacks_memory(setup, c, v, 0, 0.5);
 }
 
 bool room_bound_lacks_memory(struct verdict *verdict, const struct setup *setup,
@@ -84,7 +84,7 @@ bool room_bound_lacks_memory(struct verdict *verdict, const struct setup *setup,
     *verdict = (struct verdict){0};
     if (made)
         fill_bound_bytes(verdict, setup, &resolved.choices);
-    bool lacks = made && room_lacks(setup, &resolved.choices, verdict, 0, odds);
+    bool lacks = made && room_surely_lacks_memory(setup, &resolved.choices, verdict, 0, odds);
     if (lacks)
         verdict->fits_probability = room_fits_probability(setup, &resolved.choices, verdict);
     resolved_release(&resolved);

@@ -9,24 +9,24 @@
 #include "predict/verdict.h"
 
 /* True if the configuration with this verdict fits with the probability that the setup asks for. */
-bool room_fits(const struct setup *setup, const struct verdict *verdict);
+bool room_fits_asked_probability(const struct setup *setup, const struct verdict *verdict);
 
 /* room_lacks_memory() returns true if the memory `limit`, even if it were larger by `share`, is too small for the bytes
  * of a verdict, or suffices with a probability below `odds`. With odds of at most 0.5 only the bytes decide. They
  * include the allocator's cache; the probability leaves it out, since a step can do without it. The verdict may be that
- * of a bound, or of another schedule of the same choices. room_lacks() returns true if either memory, the device's or
+ * of a bound, or of another schedule of the same choices. room_surely_lacks_memory() returns true if either memory, the device's or
  * the host's, lacks. */
 bool room_lacks_memory(enum prediction_limit limit, const struct setup *setup,
                        const struct choices *choices, const struct verdict *verdict, double share,
                        double odds);
-bool room_lacks(const struct setup *setup, const struct choices *choices,
-                const struct verdict *verdict, double share, double odds);
+bool room_surely_lacks_memory(const struct setup *setup, const struct choices *choices,
+                              const struct verdict *verdict, double share, double odds);
 
 /* Returns the probability that both memories suffice for the bytes of a verdict, without an allocator's cache. */
 double room_fits_probability(const struct setup *setup, const struct choices *choices,
                              const struct verdict *verdict);
 
-/* Does what room_lacks() does with `share` 0, without a schedule, for the bytes that a request needs at least by closed
+/* Does what room_surely_lacks_memory() does with `share` 0, without a schedule, for the bytes that a request needs at least by closed
  * forms (predict/bounds.h). Sets *verdict to these bytes and, if it returns true, to the probability that the memories
  * suffice for them. Returns false if the request is refused. */
 bool room_bound_lacks_memory(struct verdict *verdict, const struct setup *setup,

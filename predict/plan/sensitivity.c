@@ -108,7 +108,7 @@ const char *sensitivity_name(int i)
     return changes[i].name;
 }
 
-const char *sensitivity_key(int i)
+const char *sensitivity_json_key(int i)
 {
     return changes[i].key;
 }
@@ -127,7 +127,7 @@ enum status sensitivities_find(struct sensitivity_step sensitivity[SENSITIVITIES
 }
 
 /* The result of the child process that finds intervals. */
-struct found_intervals {
+struct intervals_of_child {
     bool was_found;
     struct intervals intervals;
 };
@@ -140,8 +140,8 @@ static void find_intervals(void *context, size_t job, void *result)
     (void)job;
     if (resize_cluster_of_trial(trial) && prediction_make(&p, &question, NULL) == STATUS_OK &&
         spreads_find(&p.spreads, &p, NULL) == STATUS_OK)
-        *(struct found_intervals *)result =
-            (struct found_intervals){true, intervals_of_prediction(&p)};
+        *(struct intervals_of_child *)result =
+            (struct intervals_of_child){true, intervals_of_prediction(&p)};
     prediction_release(&p);
 }
 
@@ -149,7 +149,7 @@ enum status sensitivity_intervals(struct intervals *intervals, struct setup *set
                                   const struct request *request, struct diag *diag)
 {
     struct sensitivity_trial trial = {setup, request};
-    struct found_intervals result = {0};
+    struct intervals_of_child result = {0};
     if (!spreads_are_needed(setup))
         return STATUS_OK; /* the intervals of the search have the spreads already */
     enum status status = workers_run(1, sizeof result, find_intervals, &trial, &result, NULL, diag);

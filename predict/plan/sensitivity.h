@@ -12,10 +12,10 @@ struct sensitivity_step {
     double step_s; /* 0: the prediction failed */
 };
 
-/* sensitivity_name() returns the name of change i of SENSITIVITIES in text ("NICs twice as fast"), sensitivity_key()
+/* sensitivity_name() returns the name of change i of SENSITIVITIES in text ("NICs twice as fast"), sensitivity_json_key()
  * its key in JSON ("nic_2x"). */
 const char *sensitivity_name(int i);
-const char *sensitivity_key(int i);
+const char *sensitivity_json_key(int i);
 
 /* Fills *intervals by a prediction of the request with the spreads of its machine (predict/spreads.h). The predictions
  * of a search leave the spreads out. This prediction runs in a child process; if it fails there, *intervals stays as it

@@ -11,7 +11,7 @@ enum { FEW_PERIODS = 3 }; /* periods of layers of each stage in the shorter of t
 
 /* The numbers of layers and of micro-batches in the two shorter steps, those of the shorter one first. If layers, or
  * micro-batches, are not shortened, both numbers are those of the step itself. */
-struct short_shape {
+struct short_step_sizes {
     int64_t layers[2], micro_batches[2];
 };
 
@@ -22,7 +22,7 @@ static bool is_shortened(const int64_t of[2])
 
 /* Shortens the layers to `few` periods, and to one more, each plus the layers that do not divide into whole periods.
  * Does nothing if that would not be fewer than all, or if the layers have no period. */
-static void shorten_layers(struct short_shape *shape, const struct choices *c, int64_t few)
+static void shorten_layers(struct short_step_sizes *shape, const struct choices *c, int64_t few)
 {
     int64_t all = c->model->layers;
     int64_t period = step_layers_per_period(c) * c->pp * c->virtual_stages;
@@ -35,7 +35,7 @@ static void shorten_layers(struct short_shape *shape, const struct choices *c, i
 /* Shortens the micro-batches, to so many that both steps fill the pipeline. Without stages and subsequences they are 3
  * and 4: with fewer, the reductions of gradients at the end of the step would overlap the first micro-batches. Does
  * nothing if the step has no more, or if micro-batches have documents and so differ. */
-static void shorten_micro_batches(struct short_shape *shape, const struct choices *c)
+static void shorten_micro_batches(struct short_step_sizes *shape, const struct choices *c)
 {
     int64_t few = c->pp == 1 && c->subsequences == 1
                       ? 4
@@ -47,7 +47,7 @@ static void shorten_micro_batches(struct short_shape *shape, const struct choice
 }
 
 /* Returns the sum of layers x micro-batches over the shorter steps of a shape, of which there are 1, 2 or 4. */
-static double work_of_short_steps(const struct short_shape *s)
+static double layer_passes_of_short_steps(const struct short_step_sizes *s)
 {
     double layers = (double)(is_shortened(s->layers) ? s->layers[0] + s->layers[1] : s->layers[0]);
     return layers * (double)(is_shortened(s->micro_batches)
@@ -57,14 +57,14 @@ static double work_of_short_steps(const struct short_shape *s)
 
 /* Shortens layers, micro-batches or both, whichever is least work. Returns false if the request is refused or is not of
  * a whole step, or if the shorter steps would be more than 2/3 of the work of the step. */
-static bool choose_short_shape(struct short_shape *shape, struct choices *c,
+static bool choose_short_shape(struct short_step_sizes *shape, struct choices *c,
                                const struct request *request)
 {
     if (resolve_choices(c, request, NULL, NULL) != STATUS_OK || c->scope != SCOPE_STEP)
         return false;
-    const struct short_shape whole = {{c->model->layers, c->model->layers},
-                                      {c->accumulation, c->accumulation}};
-    struct short_shape tries[3] = {whole, whole, whole};
+    const struct short_step_sizes whole = {{c->model->layers, c->model->layers},
+                                           {c->accumulation, c->accumulation}};
+    struct short_step_sizes tries[3] = {whole, whole, whole};
     shorten_micro_batches(&tries[1], c);
     shorten_micro_batches(&tries[2], c);
     /* with offload ratios and subsequences, layers are not shortened: the share of a unit's activations whose copies
@@ -75,9 +75,9 @@ static bool choose_short_shape(struct short_shape *shape, struct choices *c,
     }
     *shape = whole;
     for (int i = 0; i < 3; i++)
-        if (work_of_short_steps(&tries[i]) < work_of_short_steps(shape))
+        if (layer_passes_of_short_steps(&tries[i]) < layer_passes_of_short_steps(shape))
             *shape = tries[i];
-    return 3 * work_of_short_steps(shape) <= 2 * work_of_short_steps(&whole);
+    return 3 * layer_passes_of_short_steps(shape) <= 2 * layer_passes_of_short_steps(&whole);
 }
 
 static struct request request_of_micro_batches(const struct request *asked, const struct choices *c,
@@ -108,7 +108,7 @@ static double step_without_jitter_s(const struct setup *setup, const struct requ
 /* Returns the seconds of a step of `layers` layers with all micro-batches, extrapolated if micro-batches are shortened;
  * 0: not known. */
 static double step_of_layers_s(const struct setup *setup, const struct request *asked,
-                               const struct choices *c, const struct short_shape *shape,
+                               const struct choices *c, const struct short_step_sizes *shape,
                                int64_t layers)
 {
     double few_s = step_without_jitter_s(setup, asked, c, layers, shape->micro_batches[1]);
@@ -121,7 +121,7 @@ static double step_of_layers_s(const struct setup *setup, const struct request *
 
 /* Returns the seconds or bytes of a step of all layers, extrapolated from those of two shorter steps. fewest: with
  * shape->layers[0] layers; few: with shape->layers[1] layers. */
-static double extrapolate_step(const struct short_shape *shape, const struct choices *c,
+static double extrapolate_step(const struct short_step_sizes *shape, const struct choices *c,
                                double fewest, double few)
 {
     double more = (double)(c->model->layers - shape->layers[1]);
@@ -131,7 +131,7 @@ static double extrapolate_step(const struct short_shape *shape, const struct cho
 double shortened_step_s(const struct setup *setup, const struct request *request)
 {
     struct choices c;
-    struct short_shape shape;
+    struct short_step_sizes shape;
     if (!choose_short_shape(&shape, &c, request))
         return 0;
     double few_s = step_of_layers_s(setup, request, &c, &shape, shape.layers[1]);
@@ -158,13 +158,13 @@ static bool predict_verdict(struct verdict *verdict, const struct setup *setup,
 }
 
 /* Does what shortened_lacks_memory() does, by a step of `micro` micro-batches and all layers. As many activations are
- * in flight as in the whole step, but caches differ, so memories count as larger by RESERVED_ERROR. */
+ * in flight as in the whole step, but caches differ, so memories count as larger by RESERVED_VERDICT_MARGIN. */
 static bool few_micro_batches_lack_memory(struct verdict *verdict, const struct setup *setup,
                                           const struct request *request, const struct choices *c,
                                           int64_t micro, double odds)
 {
     return predict_verdict(verdict, setup, request, c, 0, micro) &&
-           room_lacks(setup, c, verdict, RESERVED_ERROR, odds);
+           room_surely_lacks_memory(setup, c, verdict, RESERVED_VERDICT_MARGIN, odds);
 }
 
 /* Does what shortened_lacks_memory() does, by two steps of few layers, from whose bytes those of the step are
@@ -172,9 +172,9 @@ static bool few_micro_batches_lack_memory(struct verdict *verdict, const struct 
  * Memories count as larger by the error of the extrapolation. */
 static bool few_layers_lack_memory(struct verdict *verdict, const struct setup *setup,
                                    const struct request *request, const struct choices *c,
-                                   const struct short_shape *shape, double odds)
+                                   const struct short_step_sizes *shape, double odds)
 {
-    double share = c->subsequences > 1 ? RESERVED_ERROR : SHORTENED_ERROR_SHARE;
+    double share = c->subsequences > 1 ? RESERVED_VERDICT_MARGIN : SHORTENED_ERROR_SHARE;
     struct verdict of[2];
     for (int i = 0; i < 2; i++)
         if (!predict_verdict(&of[i], setup, request, c, shape->layers[i], shape->micro_batches[1]))
@@ -188,13 +188,13 @@ static bool few_layers_lack_memory(struct verdict *verdict, const struct setup *
                                         (double)(of[1].needed_bytes[limit] - cache[1]));
         verdict->needed_bytes[limit] = (uint64_t)fmax(0, bytes);
     }
-    verdict->fits = !room_lacks(setup, c, verdict, share, 0.5);
+    verdict->fits = !room_surely_lacks_memory(setup, c, verdict, share, 0.5);
     verdict->limiting_memory =
         verdict_needed_share(verdict, LIMIT_HOST) > verdict_needed_share(verdict, LIMIT_DEVICE)
             ? LIMIT_HOST
             : LIMIT_DEVICE;
     verdict->fits_probability = room_fits_probability(setup, c, verdict);
-    return room_lacks(setup, c, verdict, share, odds);
+    return room_surely_lacks_memory(setup, c, verdict, share, odds);
 }
 
 /* The layers of a step with stages but without subsequences are not shortened: with few layers, another stage could
@@ -203,14 +203,14 @@ bool shortened_lacks_memory(struct verdict *verdict, const struct setup *setup,
                             const struct request *request, double odds)
 {
     struct choices c;
-    struct short_shape shape;
+    struct short_step_sizes shape;
     if (!choose_short_shape(&shape, &c, request))
         return false;
-    struct short_shape of_layers = shape;
+    struct short_step_sizes of_layers = shape;
     /* schedules of subsequences are long, and bytes grow evenly from the first layer on */
     if (c.subsequences > 1) {
-        of_layers = (struct short_shape){{c.model->layers, c.model->layers},
-                                         {c.accumulation, c.accumulation}};
+        of_layers = (struct short_step_sizes){{c.model->layers, c.model->layers},
+                                              {c.accumulation, c.accumulation}};
         shorten_layers(&of_layers, &c, 1);
         shorten_micro_batches(&of_layers, &c);
         of_layers.micro_batches[1] =

@@ -86,7 +86,7 @@ struct space_walk {
     /* also search combinations that a search over strategies leaves out: tensor ranks and stages that the user gives,
      * with any strategy; strategies of subsequences for whole sequences, and the others for several subsequences */
     bool searches_unusual;
-    /* search only configurations that reduces_to_simpler() is true for; false: search only the others */
+    /* search only configurations that has_schedule_of_simpler_strategy() is true for; false: search only the others */
     bool wants_simpler_only;
     struct schedule_identity *added_identities; /* the identities of the rows that were added */
     size_t added_count, capacity;
@@ -148,7 +148,7 @@ bool space_allows_request(const struct space_open *open, const struct request *r
 
 /* True if the configuration has the schedule of a simpler strategy, because one of its degrees is 1: Ulysses with one
  * head rank, for example, is local attention. */
-static bool reduces_to_simpler(const struct strategy *row, const struct choices *c)
+static bool has_schedule_of_simpler_strategy(const struct strategy *row, const struct choices *c)
 {
     bool whole = c->tp == 1 && c->pp == 1 && c->subsequences == 1;
     return c->attention != row->attention || (row->fills_tp && whole);
@@ -189,7 +189,7 @@ static void add_request(struct space_walk *w, const struct request *asked)
     const struct packed_set *packed_set;
     if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return;
-    if (reduces_to_simpler(w->strategy_row, &c) != w->wants_simpler_only ||
+    if (has_schedule_of_simpler_strategy(w->strategy_row, &c) != w->wants_simpler_only ||
         !is_expressible_or_unrestricted(&w->open, &c) || is_run_by_other_profile(w, &c) ||
         !add_documents(w, &request, &c, &packed_set) || is_duplicate(w, &c, &request))
         return;
@@ -208,14 +208,14 @@ struct value_range {
     int first, to;
 };
 
-static struct value_range range_if_open(int given, int count)
+static struct value_range values_to_try(int given, int count)
 {
     return given >= 0 ? (struct value_range){given, given} : (struct value_range){0, count - 1};
 }
 
 /* True if the user's options allow the way in which a strategy of subsequences shares weights (`weights`) and keeps
  * activations (offloaded by ratio). With other ways the strategy is searched only if the user named it. */
-static bool has_own_policies(const struct request *given, int weights)
+static bool allows_policies_of_subsequences(const struct request *given, int weights)
 {
     return (given->weights < 0 || given->weights == weights) &&
            (given->activations < 0 || given->activations == CHOICE_ACTIVATIONS_RATIO);
@@ -235,7 +235,7 @@ static void walk_subsequences(struct space_walk *w, struct request request)
                       (request.micro_batch > 0 ? request.micro_batch : 1);
     bool shares = request.ranks > request.tp * request.pp;
     int own = shares ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED;
-    if (w->open.strategy && !has_own_policies(&w->setup->request, own))
+    if (w->open.strategy && !allows_policies_of_subsequences(&w->setup->request, own))
         return;
     if (request.weights < 0)
         request.weights = own;
@@ -271,9 +271,9 @@ static void walk_weights_and_activations(struct space_walk *w, struct request re
         walk_subsequences(w, request);
         return;
     }
-    struct value_range weights = range_if_open(w->setup->request.weights, CHOICE_WEIGHTS_COUNT);
+    struct value_range weights = values_to_try(w->setup->request.weights, CHOICE_WEIGHTS_COUNT);
     struct value_range activations =
-        range_if_open(w->setup->request.activations, CHOICE_ACTIVATIONS_COUNT);
+        values_to_try(w->setup->request.activations, CHOICE_ACTIVATIONS_COUNT);
     for (request.weights = weights.first; request.weights <= weights.to; request.weights++)
         for (request.activations = activations.first; request.activations <= activations.to;
              request.activations++)
@@ -465,7 +465,7 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
         if (w->open.only_framework != NULL && w->open.uses_own_profile)
             request.profile = expressible_default_profile(*w->open.only_framework, &table[s]);
         if (w->open.strategy)
-            subsequences_open(&request, setup);
+            subsequences_set_open_choices(&request, setup);
         request.ranks = gpus;
         if (request.gpus_per_node > gpus)
             request.gpus_per_node = gpus;

@@ -14,7 +14,7 @@ struct ideal_times {
     double own_kernels_s;    /* with those of the configuration's profile */
 };
 
-struct split_trial {
+struct ideal_times_trial {
     struct setup *setup;
     const struct outcome *const *outcome;
 };
@@ -38,7 +38,7 @@ static double ideal_sequence_s(struct setup *setup, const struct outcome *o, int
  * stays 0. */
 static void time_outcome_job(void *context, size_t job, void *result)
 {
-    struct split_trial *trial = context;
+    struct ideal_times_trial *trial = context;
     struct ideal_times *out = result;
     struct setup *setup = trial->setup; /* this process' own */
     const struct outcome *o = trial->outcome[job];
@@ -60,10 +60,12 @@ static void time_outcome_job(void *context, size_t job, void *result)
                              : ideal_sequence_s(setup, o, own.attention_impl);
 }
 
-static struct lag_split lag_split_of(const struct outcome *o, const struct ideal_times *t,
-                                     const struct outcome *winner, const struct ideal_times *best)
+static struct lag_by_cause lag_by_cause_of_loser(const struct outcome *o,
+                                                 const struct ideal_times *t,
+                                                 const struct outcome *winner,
+                                                 const struct ideal_times *best)
 {
-    struct lag_split split = {0};
+    struct lag_by_cause split = {0};
     double all_s = o->step_s / o->step_sequences - winner->step_s / winner->step_sequences;
     split.is_known = t->common_kernels_s > 0 && t->own_kernels_s > 0 &&
                      best->common_kernels_s > 0 && best->own_kernels_s > 0;
@@ -74,12 +76,13 @@ static struct lag_split lag_split_of(const struct outcome *o, const struct ideal
     return split;
 }
 
-enum status splits_find(struct lag_split *split, const struct outcome *const *loser, size_t count,
-                        const struct outcome *winner, struct setup *setup, struct diag *diag)
+enum status splits_find(struct lag_by_cause *split, const struct outcome *const *loser,
+                        size_t count, const struct outcome *winner, struct setup *setup,
+                        struct diag *diag)
 {
     const struct outcome **outcome = heap_zalloc(count + 1, sizeof(const struct outcome *));
     struct ideal_times *times = heap_zalloc(count + 1, sizeof *times);
-    struct split_trial trial = {setup, outcome};
+    struct ideal_times_trial trial = {setup, outcome};
     struct progress progress;
     for (size_t i = 0; i < count; i++)
         outcome[i] = loser[i];
@@ -90,7 +93,7 @@ enum status splits_find(struct lag_split *split, const struct outcome *const *lo
     progress_end();
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (loser[i] != NULL)
-            split[i] = lag_split_of(loser[i], &times[i], winner, &times[count]);
+            split[i] = lag_by_cause_of_loser(loser[i], &times[i], winner, &times[count]);
     free(times);
     free(outcome);
     return status;

@@ -12,14 +12,15 @@
 #include "predict/plan/best.h"
 
 /* The seconds by which a loser lags behind the winner, split by causes. */
-struct lag_split {
+struct lag_by_cause {
     bool is_known; /* false: a prediction could not be made */
     /* seconds per sequence by which the loser is slower; below 0: it is faster */
     double layout_s, kernels_s, framework_s;
 };
 
 /* Fills split[i] for loser[i], i < count, by predictions in child processes. A loser that is NULL is skipped. */
-enum status splits_find(struct lag_split *split, const struct outcome *const *loser, size_t count,
-                        const struct outcome *winner, struct setup *setup, struct diag *diag);
+enum status splits_find(struct lag_by_cause *split, const struct outcome *const *loser,
+                        size_t count, const struct outcome *winner, struct setup *setup,
+                        struct diag *diag);
 
 #endif

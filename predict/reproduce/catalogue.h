@@ -53,8 +53,9 @@ struct catalogue_grid {
     size_t case_count;                  /* 0: there is one case, which has no name */
     struct grid_axes axes;
     enum measure measure;
-    bool simulates_unfit;     /* a step that does not fit in memory is simulated, too */
-    double *published_values; /* a value for each combination; NULL: the paper gives no values */
+    bool simulates_unfit; /* a step that does not fit in memory is simulated, too */
+    /* a value for each combination; NULL: the paper gives no values */
+    double *published_value_of_each_point;
     /* [cases] for tokens per second: the share of the tokens that each case has in a step that does all cases one after
      * another. combined_series names the series with the rate of that step. NULL: there is no such series */
     double *token_share;
@@ -71,7 +72,7 @@ struct point_selector {
     /* if several series or xs are selected: the one with the lowest value counts; false: the one with the highest
      * value */
     bool takes_lowest;
-    bool compares_one_by_one; /* each series or x counts by itself */
+    bool compares_each_series_or_x; /* each series or x counts by itself */
 };
 
 enum claim_kind {
@@ -91,7 +92,8 @@ struct catalogue_claim {
     enum claim_kind kind;
     struct point_selector left, right; /* BEST uses only `left` */
     bool is_right_side_number;
-    double right_number; /* RATIO: if is_right_side_number, the number that stands for `right` */
+    /* RATIO: if is_right_side_number, the number that stands for `right` */
+    double right_side_number;
     /* RATIO: the ends of the range that the paper states; NAN: it has no such end */
     double at_least, at_most;
     /* RATIO: the ends of a wider range, in which the claim holds by less; NAN: it has no such end */
@@ -99,7 +101,8 @@ struct catalogue_claim {
     const char *crossover_from,
         *crossover_to;              /* CROSSOVER: the values of x between which it lies */
     enum claim_direction direction; /* BEST, TREND */
-    const char *expected_names[CATALOGUE_LIST_MAX]; /* BEST with IS: series of which one is best */
+    const char *expected_best_series_names
+        [CATALOGUE_LIST_MAX]; /* BEST with IS: series of which one is best */
     size_t expected_count;
     bool lowest_is_best; /* BEST: the series with the lowest value is best; false: the highest */
 };

@@ -50,8 +50,9 @@ static enum status read_selector(struct point_selector *of, struct json_node nod
         status = catalogue_read_texts(node, "x", of->x, &of->x_count, diag);
     if (status == STATUS_OK)
         status = catalogue_read_flag(node, "lowest", &of->takes_lowest, diag);
-    return status == STATUS_OK ? catalogue_read_flag(node, "each", &of->compares_one_by_one, diag)
-                               : status;
+    return status == STATUS_OK
+               ? catalogue_read_flag(node, "each", &of->compares_each_series_or_x, diag)
+               : status;
 }
 
 static enum status read_number(struct json_node node, const char *key, double *out,
@@ -71,7 +72,7 @@ static enum status read_ratio(struct catalogue_claim *claim, struct json_node no
     claim->kind = CLAIM_RATIO;
     claim->is_right_side_number = json_is_number(right);
     if (claim->is_right_side_number)
-        status = json_as_double(right, -DBL_MAX, DBL_MAX, &claim->right_number, diag);
+        status = json_as_double(right, -DBL_MAX, DBL_MAX, &claim->right_side_number, diag);
     else
         status = read_selector(&claim->right, right, diag);
     const struct {
@@ -97,8 +98,8 @@ static enum status read_best(struct catalogue_claim *claim, struct json_node nod
     if (status == STATUS_OK)
         status = catalogue_read_flag(node, "lowest_is_best", &claim->lowest_is_best, diag);
     if (status == STATUS_OK)
-        status =
-            catalogue_read_texts(node, "is", claim->expected_names, &claim->expected_count, diag);
+        status = catalogue_read_texts(node, "is", claim->expected_best_series_names,
+                                      &claim->expected_count, diag);
     if (status != STATUS_OK)
         return status;
     if (claim->expected_count > 0 && strcmp(moves, "is") == 0)

@@ -107,10 +107,11 @@ static enum status read_published(struct catalogue *c, struct catalogue_grid *gr
     if (json_element_count(list) != points)
         return json_error(list, diag, "has %zu values, and the grid has %zu points",
                           json_element_count(list), points);
-    grid->published_values = arena_array(&c->arena, points, sizeof *grid->published_values);
+    grid->published_value_of_each_point =
+        arena_array(&c->arena, points, sizeof *grid->published_value_of_each_point);
     for (size_t i = 0; status == STATUS_OK && i < points; i++)
-        status =
-            json_as_double(json_element(list, i), 0, DBL_MAX, &grid->published_values[i], diag);
+        status = json_as_double(json_element(list, i), 0, DBL_MAX,
+                                &grid->published_value_of_each_point[i], diag);
     return status;
 }
 

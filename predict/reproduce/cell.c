@@ -39,7 +39,7 @@ bool measure_find(const char *name, enum measure *measure)
     return false;
 }
 
-enum cell_question measure_question(enum measure measure)
+enum cell_question measure_question_that_gives_it(enum measure measure)
 {
     return measures[measure].question;
 }
@@ -99,8 +99,9 @@ static void put_block_measures(struct cell_answer *answer, const struct ir *ir)
 
 static void put_step_measures(struct cell_answer *answer, const struct prediction *p)
 {
-    static const enum cause bubble[] = {CAUSE_FILL, CAUSE_DRAIN, CAUSE_PIPELINE};
-    static const enum cause exposed[] = {CAUSE_ALL_TO_ALL, CAUSE_RING, CAUSE_WEIGHTS, CAUSE_GATHER};
+    static const enum cause bubble[] = {CAUSE_PIPELINE_FILL, CAUSE_PIPELINE_DRAIN, CAUSE_PIPELINE};
+    static const enum cause exposed[] = {CAUSE_ALL_TO_ALL, CAUSE_RING, CAUSE_WEIGHT_COLLECTIVES,
+                                         CAUSE_OTHER_COLLECTIVES};
     struct prediction_result r;
     double bubble_s = 0, exposed_s = 0;
     prediction_read(&r, p);
@@ -193,8 +194,8 @@ static enum status put_batch_measures(struct cell_answer *answer, const struct p
 
 /* ---- questions ---- */
 
-static enum status answer_step(struct cell_answer *answer, const struct setup *setup, bool timed,
-                               bool unfit_too, struct diag *diag)
+static enum status answer_step_of_cell(struct cell_answer *answer, const struct setup *setup,
+                                       bool timed, bool unfit_too, struct diag *diag)
 {
     struct prediction p = {0};
     struct packed_sets packed_sets = {0};
@@ -227,11 +228,12 @@ static enum status answer_step(struct cell_answer *answer, const struct setup *s
     return status;
 }
 
-static enum status answer_longest(struct cell_answer *answer, const struct setup *setup,
-                                  struct diag *diag)
+static enum status answer_longest_length_of_cell(struct cell_answer *answer,
+                                                 const struct setup *setup, struct diag *diag)
 {
-    struct length_ladder ladder = {
-        .shortest_tokens = setup->request.seq, .length_count = 1, .is_doubling = true};
+    struct length_ladder ladder = {.first_length_or_step_tokens = setup->request.seq,
+                                   .length_count = 1,
+                                   .do_lengths_double = true};
     struct longest longest;
     while (ladder_length(&ladder, ladder.length_count) <= LONGEST_LENGTH_TOKENS)
         ladder.length_count++;
@@ -251,9 +253,9 @@ void cell_predict(struct cell_answer *answer, const struct setup *setup,
     for (int i = 0; i < MEASURE_COUNT; i++)
         answer->value[i] = NAN;
     answer->has_succeeded =
-        (question == CELL_LONGEST
-             ? answer_longest(answer, setup, &diag)
-             : answer_step(answer, setup, question == CELL_TIME, unfit_too, &diag)) == STATUS_OK;
+        (question == CELL_LONGEST ? answer_longest_length_of_cell(answer, setup, &diag)
+                                  : answer_step_of_cell(answer, setup, question == CELL_TIME,
+                                                        unfit_too, &diag)) == STATUS_OK;
     if (!answer->has_succeeded)
         cell_set_error(answer, &diag);
     diag_release(&diag);

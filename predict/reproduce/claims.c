@@ -78,14 +78,14 @@ static bool selects_point(const struct point_selector *of, size_t entry,
 }
 
 /* Returns whether two points of a selection agree in all coordinates that the selection does not fix. With
- * of->compares_one_by_one, it fixes neither series nor x. */
+ * of->compares_each_series_or_x, it fixes neither series nor x. */
 static bool same_group(const struct point_selector *of, const struct reproduction_point *a,
                        const struct reproduction_point *b)
 {
     return (of->panel != NULL || strcmp(a->panel, b->panel) == 0) &&
-           ((of->series_count > 0 && !of->compares_one_by_one) ||
+           ((of->series_count > 0 && !of->compares_each_series_or_x) ||
             strcmp(a->series, b->series) == 0) &&
-           ((of->x_count > 0 && !of->compares_one_by_one) || strcmp(a->x, b->x) == 0);
+           ((of->x_count > 0 && !of->compares_each_series_or_x) || strcmp(a->x, b->x) == 0);
 }
 
 struct claim_side {
@@ -94,7 +94,7 @@ struct claim_side {
     const struct reproduction_point *point;
 };
 
-static double better_value(double one, double other, bool lowest)
+static double larger_or_lower_value(double one, double other, bool lowest)
 {
     if (isnan(one) || isnan(other))
         return isnan(one) ? other : one;
@@ -103,9 +103,9 @@ static double better_value(double one, double other, bool lowest)
 
 /* Takes the points of the selection that are in the group of `like` (same_group()). Returns the highest of their
  * predicted values and the highest of their published values; with of->takes_lowest, the lowest ones. */
-static struct claim_side claim_side_of(const struct reproduction *r, size_t entry,
-                                       const struct point_selector *of,
-                                       const struct reproduction_point *like)
+static struct claim_side best_value_of_claim_side(const struct reproduction *r, size_t entry,
+                                                  const struct point_selector *of,
+                                                  const struct reproduction_point *like)
 {
     struct claim_side side = {NAN, NAN, NULL};
     for (size_t i = 0; i < r->point_count; i++) {
@@ -113,8 +113,9 @@ static struct claim_side claim_side_of(const struct reproduction *r, size_t entr
         if (!selects_point(of, entry, point) || !same_group(of, point, like))
             continue;
         double value = predicted_value(r, point), before = side.predicted;
-        side.predicted = better_value(before, value, of->takes_lowest);
-        side.published = better_value(side.published, published_value(r, point), of->takes_lowest);
+        side.predicted = larger_or_lower_value(before, value, of->takes_lowest);
+        side.published =
+            larger_or_lower_value(side.published, published_value(r, point), of->takes_lowest);
         if (side.point == NULL || (isnan(before) && !isnan(value)) || side.predicted != before)
             side.point = point;
     }
@@ -122,8 +123,8 @@ static struct claim_side claim_side_of(const struct reproduction *r, size_t entr
 }
 
 /* Returns whether point i was handled before: an earlier point of the selection is in the same group. */
-static bool is_group_seen(const struct reproduction *r, size_t entry,
-                          const struct point_selector *of, size_t i)
+static bool was_group_of_point_handled(const struct reproduction *r, size_t entry,
+                                       const struct point_selector *of, size_t i)
 {
     for (size_t k = 0; k < i; k++)
         if (selects_point(of, entry, &r->point[k]) && same_group(of, &r->point[k], &r->point[i]))
@@ -144,7 +145,8 @@ static void put_value(struct text *out, const struct reproduction_point *at, dou
 }
 
 /* Returns whether the points of an entry are in several panels. */
-static bool has_panels(const struct reproduction *r, const struct reproduction_point *at)
+static bool has_entry_several_panels(const struct reproduction *r,
+                                     const struct reproduction_point *at)
 {
     for (size_t i = 0; i < r->point_count; i++)
         if (r->point[i].entry == at->entry && strcmp(r->point[i].panel, at->panel) != 0)
@@ -160,9 +162,9 @@ static void put_point_coordinates(struct text *out, const struct reproduction *r
     const struct {
         bool shown;
         const char *text;
-    } parts[] = {{of->panel == NULL && has_panels(r, at), at->panel},
-                 {of->series_count == 0 || of->compares_one_by_one, at->series},
-                 {of->x_count == 0 || of->compares_one_by_one, at->x}};
+    } parts[] = {{of->panel == NULL && has_entry_several_panels(r, at), at->panel},
+                 {of->series_count == 0 || of->compares_each_series_or_x, at->series},
+                 {of->x_count == 0 || of->compares_each_series_or_x, at->x}};
     const char *between = "";
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (parts[i].shown && parts[i].text[0] != '\0') {
@@ -213,12 +215,12 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
     for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (!selects_point(&claim->left, left_entry, point) ||
-            is_group_seen(r, left_entry, &claim->left, i))
+            was_group_of_point_handled(r, left_entry, &claim->left, i))
             continue;
-        struct claim_side left = claim_side_of(r, left_entry, &claim->left, point);
-        struct claim_side right = {claim->right_number, claim->right_number, point};
+        struct claim_side left = best_value_of_claim_side(r, left_entry, &claim->left, point);
+        struct claim_side right = {claim->right_side_number, claim->right_side_number, point};
         if (!claim->is_right_side_number)
-            right = claim_side_of(r, right_entry, &claim->right, point);
+            right = best_value_of_claim_side(r, right_entry, &claim->right, point);
         double ratio = left.predicted / right.predicted, paper = left.published / right.published;
         if (!isnan(paper) && isfinite(paper) && paper > 0) {
             paper_low = fmin(paper_low, paper);
@@ -385,14 +387,14 @@ static struct best_series best_series_at(const struct reproduction *r, size_t e,
 
 /* Returns by how much the best series that the claim names is worse than the best of all series, as a share of `best`,
  * the value of the latter. 0: a named series is the best. Infinite: no named series has a value. */
-static double shortfall_of_named(const struct reproduction *r, size_t e,
-                                 const struct catalogue_claim *claim, const char *panel,
-                                 const char *x, double best)
+static double shortfall_of_named_series(const struct reproduction *r, size_t e,
+                                        const struct catalogue_claim *claim, const char *panel,
+                                        const char *x, double best)
 {
     double nearest = INFINITY;
     for (size_t i = 0; i < claim->expected_count; i++) {
         const struct reproduction_point *point =
-            find_selected_point(r, e, &claim->left, panel, claim->expected_names[i], x);
+            find_selected_point(r, e, &claim->left, panel, claim->expected_best_series_names[i], x);
         double value = point == NULL ? (double)NAN : predicted_value(r, point);
         if (!isnan(value))
             nearest = fmin(nearest, fabs(value / best - 1));
@@ -421,7 +423,7 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
                 continue;
             enum claim_verdict here = CLAIM_HOLDS;
             double shortfall =
-                shortfall_of_named(r, e, claim, panels.text[p], xs.text[i], best.value);
+                shortfall_of_named_series(r, e, claim, panels.text[p], xs.text[i], best.value);
             if (claim->direction == CLAIM_IS)
                 here = shortfall == 0                   ? CLAIM_HOLDS
                        : shortfall <= NEARLY_BEST_SHARE ? CLAIM_HOLDS_BY_LESS

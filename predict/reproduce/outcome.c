@@ -15,7 +15,7 @@ static void add_point(struct entry_outcome *o, const struct reproduction_point *
         o->verdict_count++;
         o->right_verdicts += point->outcome == OUTCOME_RIGHT;
         break;
-    case OUTCOME_ZERO:
+    case OUTCOME_PUBLISHED_ZERO:
         o->zero_published_points++;
         break;
     case OUTCOME_NONE:
@@ -28,7 +28,7 @@ static void add_point(struct entry_outcome *o, const struct reproduction_point *
         if (!point->counts_in_means)
             break;
         o->counted_points++;
-        o->points_within_limit += fabs(point->error) <= OUTCOME_WORST_TOLERANCE;
+        o->point_count_within_limit += fabs(point->error) <= OUTCOME_WORST_TOLERANCE;
         sums[0] += fabs(point->error);
         sums[1] += point->error;
         if (isnan(o->worst_error) || fabs(point->error) > fabs(o->worst_error))
@@ -43,7 +43,7 @@ static enum outcome_state state_of_outcome(const struct entry_outcome *o,
         o->failed_points + o->unpredictable_points > 0 || o->right_verdicts < o->verdict_count;
     size_t claims = 0;
     for (int i = 0; i < CLAIM_VERDICT_COUNT; i++)
-        claims += o->claims_of_verdict[i];
+        claims += o->claim_count_by_verdict[i];
     if (entry->kind == ENTRY_NOT_SIMULABLE)
         return STATE_NOT_SIMULABLE;
     if (!all_done)
@@ -56,7 +56,7 @@ static enum outcome_state state_of_outcome(const struct entry_outcome *o,
                    : STATE_MATCHED;
     if (o->failed_points + o->unpredictable_points > 0)
         return STATE_FAILED;
-    return claims > 0 ? STATE_JUDGED_BY_CLAIMS : STATE_DRAWN;
+    return claims > 0 ? STATE_JUDGED_BY_CLAIMS : STATE_DRAWN_WITHOUT_CLAIMS;
 }
 
 struct entry_outcome outcome_of_entry(const struct reproduction *r, size_t e)
@@ -82,7 +82,7 @@ struct entry_outcome outcome_of_entry(const struct reproduction *r, size_t e)
     }
     struct text numbers = {0};
     for (size_t i = 0; i < entry->claim_count; i++)
-        o.claims_of_verdict[claim_judge(&numbers, r, e, &entry->claim[i])]++;
+        o.claim_count_by_verdict[claim_judge(&numbers, r, e, &entry->claim[i])]++;
     text_release(&numbers);
     o.state = state_of_outcome(&o, entry, all_done);
     return o;
@@ -99,7 +99,7 @@ void outcome_put_sentence(struct text *out, const struct entry_outcome *o)
 {
     size_t from = out->size, claims = 0;
     for (int i = 0; i < CLAIM_NOT_KNOWN; i++)
-        claims += o->claims_of_verdict[i];
+        claims += o->claim_count_by_verdict[i];
     if (o->counted_points > 0) {
         text_printf(out, "%zu value%s, ", o->counted_points, o->counted_points == 1 ? "" : "s");
         if (o->counted_points == 1)
@@ -107,9 +107,9 @@ void outcome_put_sentence(struct text *out, const struct entry_outcome *o)
         else
             text_printf(out, "mean error %.1f %%, worst %+.1f %%", 100 * o->mean_error,
                         100 * o->worst_error);
-        if (o->points_within_limit < o->counted_points)
+        if (o->point_count_within_limit < o->counted_points)
             text_printf(out, ", %zu of them beyond 15 %%",
-                        o->counted_points - o->points_within_limit);
+                        o->counted_points - o->point_count_within_limit);
     }
     if (o->verdict_count > 0) {
         put_separator_if_text(out, from);
@@ -126,9 +126,9 @@ void outcome_put_sentence(struct text *out, const struct entry_outcome *o)
     }
     if (claims > 0) {
         put_separator_if_text(out, from);
-        text_printf(out, "%zu of %zu claims hold", o->claims_of_verdict[CLAIM_HOLDS], claims);
-        if (o->claims_of_verdict[CLAIM_HOLDS_BY_LESS] > 0)
-            text_printf(out, ", %zu by less", o->claims_of_verdict[CLAIM_HOLDS_BY_LESS]);
+        text_printf(out, "%zu of %zu claims hold", o->claim_count_by_verdict[CLAIM_HOLDS], claims);
+        if (o->claim_count_by_verdict[CLAIM_HOLDS_BY_LESS] > 0)
+            text_printf(out, ", %zu by less", o->claim_count_by_verdict[CLAIM_HOLDS_BY_LESS]);
     }
 }
 
@@ -153,7 +153,7 @@ static void put_worst_point(struct text *out, const struct reproduction *r, size
                 worst->predicted, 100 * worst->error);
 }
 
-static void put_wrong_points(struct text *out, const struct reproduction *r, size_t e)
+static void put_points_that_do_not_match(struct text *out, const struct reproduction *r, size_t e)
 {
     for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
@@ -187,7 +187,7 @@ void outcome_put_paragraph(struct text *out, const struct reproduction *r, size_
     text_puts(out, outcome_state_names[o.state]);
     text_printf(out, numbers.size > 0 ? ": %s.\n" : "%s.\n", numbers.size > 0 ? numbers.data : "");
     put_worst_point(out, r, e);
-    put_wrong_points(out, r, e);
+    put_points_that_do_not_match(out, r, e);
     if (o.state == STATE_NOT_MATCHED && entry->reason != NULL)
         text_printf(out, "Why: %s.\n", entry->reason);
     for (size_t i = 0; i < entry->claim_count; i++) {

@@ -15,8 +15,8 @@
 enum outcome_state {
     STATE_MATCHED,
     STATE_NOT_MATCHED,
-    STATE_JUDGED_BY_CLAIMS, /* a chart without numbers, which its claims judge */
-    STATE_DRAWN,            /* timelines and predictions without a claim */
+    STATE_JUDGED_BY_CLAIMS,     /* a chart without numbers, which its claims judge */
+    STATE_DRAWN_WITHOUT_CLAIMS, /* timelines and predictions without a claim */
     STATE_FAILED, /* a chart or a drawing, one of whose configurations could not be predicted */
     STATE_NOT_SIMULABLE,
     STATE_NOT_RUN, /* some of its predictions are missing */
@@ -34,8 +34,8 @@ struct entry_outcome {
     double mean_error, worst_error, mean_signed_error;
     size_t verdict_count, right_verdicts;
     /* how many of the counted points have an error within OUTCOME_WORST_TOLERANCE */
-    size_t points_within_limit;
-    size_t claims_of_verdict[CLAIM_VERDICT_COUNT];
+    size_t point_count_within_limit;
+    size_t claim_count_by_verdict[CLAIM_VERDICT_COUNT];
 };
 
 struct entry_outcome outcome_of_entry(const struct reproduction *r, size_t entry);

@@ -24,7 +24,7 @@ static const char *option_value_in(const char *words, const char *option, struct
     return NULL;
 }
 
-static const char *row_value(const void *context, const char *key)
+static const char *value_of_key_for_row(const void *context, const char *key)
 {
     static const char against[] = "against:";
     const struct row_context *c = context;
@@ -43,7 +43,7 @@ struct cell_context {
     size_t case_index, cell_index;
 };
 
-static const char *cell_value(const void *context, const char *key)
+static const char *value_of_key_for_cell(const void *context, const char *key)
 {
     const struct cell_context *c = context;
     if (strcmp(key, "case") == 0)
@@ -105,12 +105,12 @@ void placement_of_row(struct point_place *at, const struct placement_pattern *pa
                       const struct external_run *row, struct arena *arena)
 {
     const struct row_context context = {row, arena};
-    set_point_place(at, pattern, row_value, &context, arena);
+    set_point_place(at, pattern, value_of_key_for_row, &context, arena);
 }
 
 void placement_of_cell(struct point_place *at, const struct catalogue_grid *grid, size_t which,
                        size_t cell, struct arena *arena)
 {
     const struct cell_context context = {grid, which, cell};
-    set_point_place(at, &grid->placement, cell_value, &context, arena);
+    set_point_place(at, &grid->placement, value_of_key_for_cell, &context, arena);
 }

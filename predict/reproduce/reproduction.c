@@ -34,8 +34,8 @@ static size_t add_job(struct reproduction *r, const struct reproduction_job *job
             return i;
     r->job = heap_grow(r->job, &r->job_capacity, r->job_count + 1, sizeof *r->job);
     r->job[r->job_count] = *job;
-    if (job->kind == JOB_CELL)
-        r->job[r->job_count].index_in_kind = r->cell_count++;
+    if (job->kind == JOB_PREDICT_CELL)
+        r->job[r->job_count].index_among_jobs_of_kind = r->cell_count++;
     return r->job_count++;
 }
 
@@ -107,11 +107,12 @@ static void add_rows_jobs(struct reproduction *r, size_t entry, const struct cat
         size_t run = r->validation.row[i].run_index;
         if (run == SIZE_MAX)
             continue;
-        const struct reproduction_job job = {
-            .kind = JOB_RUN, .key = job_key_of_run(r, run), .index_in_kind = run};
+        const struct reproduction_job job = {.kind = JOB_PREDICT_VALIDATION_RUN,
+                                             .key = job_key_of_run(r, run),
+                                             .index_among_jobs_of_kind = run};
         size_t added = add_job(r, &job);
         r->point[r->point_count - 1].job = added;
-        r->job_of_run[run] = added;
+        r->job_index_of_each_run[run] = added;
     }
 }
 
@@ -120,7 +121,7 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
 {
     struct text args = {0};
     struct point_place at;
-    enum cell_question question = measure_question(grid->measure);
+    enum cell_question question = measure_question_that_gives_it(grid->measure);
     text_puts(&args, grid->args);
     if (grid->case_count > 0)
         text_printf(&args, " %s", grid->name_args[which]);
@@ -129,7 +130,7 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
                     grid_value_text(&grid->axes, cell, a));
     placement_of_cell(&at, grid, which, cell, &r->arena);
     const struct reproduction_job job = {
-        .kind = JOB_CELL,
+        .kind = JOB_PREDICT_CELL,
         .key = arena_printf(&r->arena, "%s%s %s", cell_question_names[question],
                             grid->simulates_unfit ? " unfit too" : "", args.data),
         .args = arena_text(&r->arena, args.data, args.size),
@@ -139,8 +140,9 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
     struct reproduction_point *point = add_point(r, entry, &at);
     point->job = added;
     point->measure = grid->measure;
-    if (grid->published_values != NULL)
-        point->published = grid->published_values[which * grid_point_count(&grid->axes) + cell];
+    if (grid->published_value_of_each_point != NULL)
+        point->published =
+            grid->published_value_of_each_point[which * grid_point_count(&grid->axes) + cell];
     text_release(&args);
 }
 
@@ -159,7 +161,7 @@ static void add_grid_jobs(struct reproduction *r, size_t entry, const struct cat
         point->job = SIZE_MAX;
         point->measure = grid->measure;
         point->combined_grid = grid;
-        point->first_case_point = first + cell;
+        point->point_of_first_case = first + cell;
     }
 }
 
@@ -176,7 +178,7 @@ static void add_entry_jobs(struct reproduction *r, size_t e)
                                                                  entry->name[0], i + 1,
                                                                  entry->timeline[i].args),
                                              .args = entry->timeline[i].args,
-                                             .index_in_kind = i,
+                                             .index_among_jobs_of_kind = i,
                                              .entry = e};
         add_job(r, &job);
     }
@@ -196,10 +198,11 @@ enum status reproduction_open(struct reproduction *r, const char *path, run_setu
     if (status != STATUS_OK)
         return status;
     r->validation.load_setup = load;
-    validation_plan(&r->validation, &r->rows);
-    r->job_of_run = arena_array(&r->arena, r->validation.run_count + 1, sizeof *r->job_of_run);
+    validation_plan_runs(&r->validation, &r->rows);
+    r->job_index_of_each_run =
+        arena_array(&r->arena, r->validation.run_count + 1, sizeof *r->job_index_of_each_run);
     for (size_t i = 0; i < r->validation.run_count; i++)
-        r->job_of_run[i] = SIZE_MAX;
+        r->job_index_of_each_run[i] = SIZE_MAX;
     for (size_t e = 0; e < r->catalogue.entry_count; e++)
         add_entry_jobs(r, e);
     r->cell_answer = heap_zalloc(r->cell_count + 1, sizeof *r->cell_answer);
@@ -239,8 +242,8 @@ enum status reproduction_mark_wanted(struct reproduction *r, size_t e, struct di
 
 size_t reproduction_answer_size(const struct reproduction *r, size_t job)
 {
-    static const size_t sizes[] = {[JOB_RUN] = sizeof(struct validated_run),
-                                   [JOB_CELL] = sizeof(struct cell_answer),
+    static const size_t sizes[] = {[JOB_PREDICT_VALIDATION_RUN] = sizeof(struct validated_run),
+                                   [JOB_PREDICT_CELL] = sizeof(struct cell_answer),
                                    [JOB_TRACE] = 0};
     return sizes[r->job[job].kind];
 }
@@ -249,8 +252,8 @@ void reproduction_do_job(const struct reproduction *r, size_t j, void *answer)
 {
     const struct reproduction_job *job = &r->job[j];
     assert(job->kind != JOB_TRACE);
-    if (job->kind == JOB_RUN) {
-        validation_predict(&r->validation, job->index_in_kind, answer);
+    if (job->kind == JOB_PREDICT_VALIDATION_RUN) {
+        validation_predict(&r->validation, job->index_among_jobs_of_kind, answer);
         return;
     }
     struct setup setup = {0};
@@ -268,11 +271,11 @@ void reproduction_store_answer(struct reproduction *r, size_t j, const void *ans
 {
     struct reproduction_job *job = &r->job[j];
     job->is_done = true;
-    for (size_t i = 0; job->kind == JOB_RUN && i < r->validation.run_count; i++)
-        if (r->job_of_run[i] == j)
+    for (size_t i = 0; job->kind == JOB_PREDICT_VALIDATION_RUN && i < r->validation.run_count; i++)
+        if (r->job_index_of_each_run[i] == j)
             memcpy(&r->validation.answer[i], answer, sizeof(struct validated_run));
-    if (job->kind == JOB_CELL)
-        memcpy(&r->cell_answer[job->index_in_kind], answer, sizeof(struct cell_answer));
+    if (job->kind == JOB_PREDICT_CELL)
+        memcpy(&r->cell_answer[job->index_among_jobs_of_kind], answer, sizeof(struct cell_answer));
 }
 
 /* ---- the judgement of points ---- */
@@ -308,12 +311,12 @@ static void judge_published(struct reproduction_point *point)
     if (point->counts_in_means)
         point->error = point->predicted / point->published - 1;
     else
-        point->outcome = OUTCOME_ZERO;
+        point->outcome = OUTCOME_PUBLISHED_ZERO;
 }
 
 static void judge_cell(struct reproduction *r, struct reproduction_point *point)
 {
-    const struct cell_answer *answer = &r->cell_answer[r->job[point->job].index_in_kind];
+    const struct cell_answer *answer = &r->cell_answer[r->job[point->job].index_among_jobs_of_kind];
     if (!answer->has_succeeded) {
         point->outcome = OUTCOME_ERROR;
         point->reason = answer->error;
@@ -337,10 +340,10 @@ static void judge_combined_series(const struct reproduction *r, struct reproduct
     point->is_done = true;
     for (size_t i = 0; i < grid->case_count; i++)
         point->is_done &=
-            r->point[point->first_case_point + i * grid_point_count(&grid->axes)].is_done;
+            r->point[point->point_of_first_case + i * grid_point_count(&grid->axes)].is_done;
     for (size_t i = 0; i < grid->case_count && point->is_done; i++) {
         const struct reproduction_point *part =
-            &r->point[point->first_case_point + i * grid_point_count(&grid->axes)];
+            &r->point[point->point_of_first_case + i * grid_point_count(&grid->axes)];
         if (part->predicted_text != NULL || part->outcome == OUTCOME_ERROR) {
             point->predicted_text = part->predicted_text;
             point->outcome = part->outcome;

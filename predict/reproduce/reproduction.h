@@ -15,21 +15,21 @@
 #include <stddef.h>
 
 enum job_kind {
-    JOB_RUN,   /* predicts a run of the validation, for rows of measurements */
-    JOB_CELL,  /* predicts a cell, for grids */
-    JOB_TRACE, /* draws a timeline; the caller does these jobs */
+    JOB_PREDICT_VALIDATION_RUN, /* predicts a run of the validation, for rows of measurements */
+    JOB_PREDICT_CELL,           /* predicts a cell, for grids */
+    JOB_TRACE,                  /* draws a timeline; the caller does these jobs */
 };
 
 struct reproduction_job {
     enum job_kind kind;
     const char *key;  /* a text of all that the answer depends on, apart from the program */
-    const char *args; /* for JOB_CELL and JOB_TRACE: options of `predict` */
+    const char *args; /* for JOB_PREDICT_CELL and JOB_TRACE: options of `predict` */
     /* the number of the job among those of its kind. RUN: index of the validation's run; CELL: index in cell_answer[];
      * TRACE: number of the timeline in its entry */
-    size_t index_in_kind;
-    enum cell_question question; /* for JOB_CELL: what is asked about the cell */
-    bool simulates_unfit;        /* for JOB_CELL: a step that does not fit is simulated, too */
-    size_t entry;                /* for JOB_TRACE: the entry that shows the timeline */
+    size_t index_among_jobs_of_kind;
+    enum cell_question question; /* for JOB_PREDICT_CELL: what is asked about the cell */
+    bool simulates_unfit; /* for JOB_PREDICT_CELL: a step that does not fit is simulated, too */
+    size_t entry;         /* for JOB_TRACE: the entry that shows the timeline */
     bool is_wanted, is_done;
 };
 
@@ -51,7 +51,7 @@ struct reproduction_point {
     bool is_done;         /* its job, or those of its cases, have ended */
     /* for a point of a combined series: its grid, and the point of its first case; for other points NULL and 0 */
     const struct catalogue_grid *combined_grid;
-    size_t first_case_point;
+    size_t point_of_first_case;
 };
 
 struct reproduction {
@@ -62,7 +62,7 @@ struct reproduction {
     run_setup_function *load_setup;
     struct reproduction_job *job;
     /* [runs of the validation] the job that predicts the run; SIZE_MAX: no figure shows it */
-    size_t *job_of_run;
+    size_t *job_index_of_each_run;
     struct cell_answer *cell_answer;
     struct reproduction_point *point; /* in the order of the entries */
     size_t job_count, job_capacity, cell_count, point_count, point_capacity;

@@ -7,24 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct draw_job {
+struct routing_draw_job {
     const struct prediction *first;
     double alpha;
 };
 
-struct draw_answer {
+struct routing_draw_answer {
     enum status status;
     double step_s;
     char message[400];
 };
 
 /* Predicts the step with the shares that a seed draws; seed 0: with even routing. The result is a struct
- * draw_answer. */
+ * routing_draw_answer. */
 static void predict_step_of_seed(void *context, size_t seed, void *result)
 {
-    const struct draw_job *job = context;
+    const struct routing_draw_job *job = context;
     const struct prediction *first = job->first;
-    struct draw_answer *answer = result;
+    struct routing_draw_answer *answer = result;
     struct request request =
         *(first->question.request != NULL ? first->question.request : &first->setup->request);
     struct routing routing = {0};
@@ -60,15 +60,16 @@ static void find_fullest_rank(struct routing_draws *draws, const struct choices 
     drawn.capacity = c->expert_capacity;
     const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
     uint32_t *times = heap_zalloc(c->ep, sizeof *times);
-    struct routing_fullest *of = heap_zalloc(r->list_count, sizeof *of);
+    struct routing_fullest_expert *of = heap_zalloc(r->list_count, sizeof *of);
     for (uint32_t l = 0; l < r->list_count; l++)
-        of[l] = routing_find_fullest(r, l, rows, c->ep);
+        of[l] = routing_find_fullest_expert(r, l, rows, c->ep);
     for (int64_t l = 0; l < c->model->layers; l++)
         if (transformer_layer_has_experts(c->model, l)) {
-            const struct routing_fullest *fullest = &of[r->list_of_layer[l]];
+            const struct routing_fullest_expert *fullest = &of[r->share_list_by_layer[l]];
             times[fullest->rank]++;
-            draws->fullest_over_mean += (double)fullest->copies * c->ep /
-                                        (double)routing_kept_rows(r, r->list_of_layer[l], rows);
+            draws->fullest_over_mean +=
+                (double)fullest->copies * c->ep /
+                (double)routing_kept_rows(r, r->share_list_by_layer[l], rows);
             draws->layers++;
         }
     for (uint32_t k = 0; k < c->ep; k++)
@@ -84,12 +85,12 @@ enum status routing_draws_make(struct routing_draws *draws, const struct predict
 {
     const struct routing *routing = first->choices.routing;
     uint64_t seed;
-    struct draw_job job = {.first = first};
+    struct routing_draw_job job = {.first = first};
     if (routing == NULL || !first->has_choices)
         return STATUS_OK;
     const bool drawn = routing->name != NULL && routing_is_drawn(routing->name, &job.alpha, &seed);
     const size_t count = drawn ? 1 + ROUTING_DRAWS : 1;
-    struct draw_answer *answer = heap_zalloc(count, sizeof *answer);
+    struct routing_draw_answer *answer = heap_zalloc(count, sizeof *answer);
     double step_s[ROUTING_DRAWS] = {0};
     struct progress progress = {0};
     progress_begin(&progress, count, 0);

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 enum at_most_reason {
-    AT_MOST_ADAPTER, /* the run trains an adapter or a part of the weights */
-    AT_MOST_BITS,    /* its frozen weights have 8 or 4 bits */
-    AT_MOST_LENGTHS, /* its sequences are shorter than the longest */
+    AT_MOST_AS_ADAPTER_IS_TRAINED,    /* the run trains an adapter or a part of the weights */
+    AT_MOST_AS_WEIGHTS_HAVE_FEW_BITS, /* its frozen weights have 8 or 4 bits */
+    AT_MOST_AS_SEQUENCES_ARE_SHORTER, /* its sequences are shorter than the longest */
     AT_MOST_REASONS
 };
 

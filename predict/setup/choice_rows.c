@@ -234,7 +234,7 @@ static const char too_many_shared[] =
 
 /* ---- choices that are read, printed or named by functions of their own ---- */
 
-static size_t name_value(struct choice_value *value, const char *name)
+static size_t set_value_to_name(struct choice_value *value, const char *name)
 {
     value->form = CHOICE_NAMED;
     value->name = name;
@@ -250,7 +250,7 @@ static bool show_strategy(struct text *out, const struct request *r)
 static size_t strategy_values(struct choice_value *value, const struct choices *c)
 {
     size_t count;
-    return name_value(value, c == NULL ? NULL : strategies_list(&count)[c->strategy].name);
+    return set_value_to_name(value, c == NULL ? NULL : strategies_list(&count)[c->strategy].name);
 }
 
 static bool show_profile(struct text *out, const struct request *r)
@@ -262,7 +262,7 @@ static bool show_profile(struct text *out, const struct request *r)
 
 static size_t profile_values(struct choice_value *value, const struct choices *c)
 {
-    return name_value(value, c == NULL ? NULL : c->profile->name);
+    return set_value_to_name(value, c == NULL ? NULL : c->profile->name);
 }
 
 static bool show_core_plan(struct text *out, const struct request *r)
@@ -273,7 +273,7 @@ static bool show_core_plan(struct text *out, const struct request *r)
 
 static size_t core_plan_values(struct choice_value *value, const struct choices *c)
 {
-    return name_value(value, c == NULL ? NULL : c->core_plan);
+    return set_value_to_name(value, c == NULL ? NULL : c->core_plan);
 }
 
 static bool show_helpers(struct text *out, const struct request *r)
@@ -328,7 +328,7 @@ static bool show_routing(struct text *out, const struct request *r)
 
 static size_t routing_values(struct choice_value *value, const struct choices *c)
 {
-    return name_value(value, c != NULL && c->routing != NULL ? c->routing->name : "even");
+    return set_value_to_name(value, c != NULL && c->routing != NULL ? c->routing->name : "even");
 }
 
 static void put_capacity(struct text *out, struct expert_capacity capacity)
@@ -381,7 +381,7 @@ static size_t capacity_values(struct choice_value *value, const struct choices *
     put_capacity(&text, c != NULL ? c->expert_capacity : (struct expert_capacity){0});
     snprintf(value->text, sizeof value->text, "%s", text.data);
     text_release(&text);
-    return name_value(value, NULL);
+    return set_value_to_name(value, NULL);
 }
 
 static void put_modules(struct text *out, uint32_t modules)
@@ -424,7 +424,7 @@ static size_t modules_values(struct choice_value *value, const struct choices *c
     put_modules(&text, c != NULL ? c->recompute_modules : 0);
     snprintf(value->text, sizeof value->text, "%s", text.data);
     text_release(&text);
-    return name_value(value, NULL);
+    return set_value_to_name(value, NULL);
 }
 
 static bool show_shared(struct text *out, const struct request *r)
@@ -467,7 +467,8 @@ static bool show_partition(struct text *out, const struct request *r)
 static size_t windows_values(struct choice_value *value, const struct choices *c)
 {
     const bool interleaved = c != NULL && c->ring_ranks_per_node > 0;
-    return name_value(value, windows_names[interleaved ? WINDOWS_INTERLEAVED : WINDOWS_CONTIGUOUS]);
+    return set_value_to_name(value,
+                             windows_names[interleaved ? WINDOWS_INTERLEAVED : WINDOWS_CONTIGUOUS]);
 }
 
 /* Returns whether activations are offloaded by ratio, on request or by the strategy's default. */
@@ -534,7 +535,7 @@ static size_t offload_values(struct choice_value *value, const struct choices *c
         choices_put_offload_ratio(&text, c->offload_hidden_bytes > 0, c->offload_ratio);
     snprintf(value->text, sizeof value->text, "%s", text.size > 0 ? text.data : "");
     text_release(&text);
-    return name_value(value, NULL);
+    return set_value_to_name(value, NULL);
 }
 
 static enum status read_sparsity(struct setup *setup, const char *text, struct diag *diag)
@@ -646,7 +647,7 @@ static size_t adapter_values(struct choice_value *value, const struct choices *c
         put_adapter(&text, c->model);
     snprintf(value->text, sizeof value->text, "%s", text.size > 0 ? text.data : "");
     text_release(&text);
-    return name_value(value, NULL);
+    return set_value_to_name(value, NULL);
 }
 
 /* ---- the table ---- */
@@ -657,19 +658,24 @@ static size_t adapter_values(struct choice_value *value, const struct choices *c
 /* The place and the size of a member in its struct. A member may be a pointer, whose own size is meant (hence
  * NOLINT). */
 /* clang-format off */
-#define MEMBER(type, of)                                                                           \
+#define STRUCT_MEMBER_PLACE(type, of)                                                                           \
     {                                                                                              \
         offsetof(struct type, of), sizeof(((struct type *)0)->of) /* NOLINT(bugprone-sizeof-expression) */ \
     }
 /* clang-format on */
-#define INTO(of, above) .request = MEMBER(request, of), .print_if_above = (above)
-#define INTO_SHOWN(of, function) .request = MEMBER(request, of), .show = (function)
-#define BY_OWN(of, reads, shows) .request = MEMBER(request, of), .read = (reads), .show = (shows)
-#define ALIAS(of) .request = MEMBER(request, of), .print_if_above = NOT_PRINTED, .is_alias = true
+#define INTO(of, above)                                                                            \
+    .request = STRUCT_MEMBER_PLACE(request, of), .printed_if_value_above = (above)
+#define INTO_SHOWN(of, function) .request = STRUCT_MEMBER_PLACE(request, of), .show = (function)
+#define BY_OWN(of, reads, shows)                                                                   \
+    .request = STRUCT_MEMBER_PLACE(request, of), .read = (reads), .show = (shows)
+#define ALIAS(of)                                                                                  \
+    .request = STRUCT_MEMBER_PLACE(request, of), .printed_if_value_above = NOT_PRINTED,            \
+    .is_alias = true
 #define NAMED(of, all)                                                                             \
-    .chosen_member = MEMBER(choices, of), .value_names = (all), .value_form = CHOICE_NAMED
-#define COUNTED(of) .chosen_member = MEMBER(choices, of), .value_form = CHOICE_COUNTED
-#define TRUTH(of) .chosen_member = MEMBER(choices, of), .value_form = CHOICE_TRUTH
+    .chosen_member = STRUCT_MEMBER_PLACE(choices, of), .value_names = (all),                       \
+    .value_form = CHOICE_NAMED
+#define COUNTED(of) .chosen_member = STRUCT_MEMBER_PLACE(choices, of), .value_form = CHOICE_COUNTED
+#define TRUTH(of) .chosen_member = STRUCT_MEMBER_PLACE(choices, of), .value_form = CHOICE_TRUTH
 #define VALUES(function) .values = (function)
 #define LABEL(function) .values = (function), .is_label = true
 #define NOWHERE .chosen_member = {0}
@@ -712,5 +718,5 @@ const struct choice_row *choice_row_find(const char *option)
 
 bool choice_row_is_printed(const struct choice_row *row)
 {
-    return row->print_if_above != NOT_PRINTED;
+    return row->printed_if_value_above != NOT_PRINTED;
 }

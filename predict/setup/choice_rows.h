@@ -32,13 +32,13 @@ enum choice_name {
 
 enum { CHOICE_VALUES_MAX = 2, CHOICE_NOTES_MAX = 2 };
 
-enum choice_form { CHOICE_COUNTED, CHOICE_NAMED, CHOICE_TRUTH, CHOICE_NUMBER };
+enum choice_value_form { CHOICE_COUNTED, CHOICE_NAMED, CHOICE_TRUTH, CHOICE_NUMBER };
 
 /* A value of a choice in a resolved configuration. */
 struct choice_value {
     const char *key; /* the name in JSON; the column of a sweep has the name chosen_KEY */
     const char *description;
-    enum choice_form form;
+    enum choice_value_form form;
     bool has_value; /* false: there is no configuration, or the choice does not matter for it */
     int64_t whole_number; /* for COUNTED and TRUTH */
     double real_number;   /* for NUMBER */
@@ -65,13 +65,13 @@ struct choice_row {
     } request, chosen_member; /* size 0: the choice has no member */
     bool is_alias;
     enum choice_subject subject;
-    int64_t print_if_above; /* the option is printed only if the value is larger */
+    int64_t printed_if_value_above; /* the option is printed only if the value is larger */
     /* Reads the text of the option into setup->request. text NULL: the option was not given. */
     enum status (*read)(struct setup *setup, const char *text, struct diag *diag);
     /* Appends the value of the option. Returns false if the request does not need the option. */
     bool (*show)(struct text *out, const struct request *r);
     const char *const *value_names;
-    enum choice_form value_form;
+    enum choice_value_form value_form;
     /* Fills in one or two values, and returns their number. c NULL: only keys, descriptions and forms are filled in. */
     size_t (*values)(struct choice_value *value, const struct choices *c);
     bool is_label; /* the values only name other choices, as a strategy does */

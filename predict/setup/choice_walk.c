@@ -115,7 +115,7 @@ bool choice_row_note_applies(const struct choice_row *row, size_t note, const st
 }
 
 /* Returns a digest of the values of a row that has no member of struct choices. */
-static int64_t digest_of_values(const struct choice_row *row, const struct choices *c)
+static int64_t digest_of_row_values(const struct choice_row *row, const struct choices *c)
 {
     struct choice_value value[CHOICE_VALUES_MAX];
     const size_t count = choice_row_values(row, value, c);
@@ -139,7 +139,7 @@ void choices_fill_identity(int64_t identity[CHOICE_NAME_COUNT], const struct cho
         if (row->chosen_member.size > 0)
             identity[i] = choices_member_value(row, c);
         else if (row->values != NULL && !row->is_label)
-            identity[i] = digest_of_values(row, c);
+            identity[i] = digest_of_row_values(row, c);
     }
 }
 
@@ -165,12 +165,13 @@ void choices_put_list(struct text *out, const struct choices *c)
 }
 
 /* Appends the value of a row's option. Returns false if the request does not need the option. */
-static bool show_value(struct text *out, const struct choice_row *row, const struct request *r)
+static bool put_option_value_of_row(struct text *out, const struct choice_row *row,
+                                    const struct request *r)
 {
     if (row->show != NULL)
         return row->show(out, r);
     const int64_t value = request_member_value(row, r);
-    if (value <= row->print_if_above)
+    if (value <= row->printed_if_value_above)
         return false;
     if (row->option->kind == OPTION_CHOICE)
         text_puts(out, row->option->names[value]);
@@ -226,7 +227,7 @@ void request_put_options(struct text *out, const struct request *r)
         const size_t name = i < ARRAY_LEN(first) ? first[i] : i - ARRAY_LEN(first);
         const struct choice_row *row = &choice_rows[name];
         struct text value = {0};
-        if (!put[name] && row->option != NULL && show_value(&value, row, r)) {
+        if (!put[name] && row->option != NULL && put_option_value_of_row(&value, row, r)) {
             text_printf(out, "%s--%s", out->size > begin ? " " : "", row->option->name);
             text_printf(out, "%s%s", value.size > 0 ? " " : "", value.size > 0 ? value.data : "");
         }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Gives the request the documents, owners and tiles of a plan and, if it has no number of sequences, the plan's. */
-static void store_plan(struct setup *setup, const struct core_plan *plan)
+static void store_core_plan_in_request(struct setup *setup, const struct core_plan *plan)
 {
     setup->request.documents = core_plan_make_documents(plan, &setup->arena);
     if (setup->request.global_batch == 0)
@@ -40,7 +40,7 @@ enum status core_plan_option_read(struct setup *setup, const char *text, struct 
     if (status == STATUS_OK && core_plan_check(&plan, text, diag) != STATUS_OK)
         status = STATUS_BAD_INPUT;
     if (status == STATUS_OK)
-        store_plan(setup, &plan);
+        store_core_plan_in_request(setup, &plan);
     core_plan_release(&plan);
     text_release(&data);
     return status;

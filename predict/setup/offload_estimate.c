@@ -9,8 +9,8 @@
 #include <math.h>
 
 /* Adds to seconds[s] the seconds of the first role's forward kernels in layers, for each subsequence s. */
-static void add_forward_s(double *seconds, const struct ir *ir, const struct setup *setup,
-                          const struct choices *choices)
+static void add_forward_s_of_subsequences(double *seconds, const struct ir *ir,
+                                          const struct setup *setup, const struct choices *choices)
 {
     const struct device_cost *cost = &setup->cost;
     for (uint32_t k = 0; ir->role_count > 0 && k < ir->role[0].op_count; k++) {
@@ -93,7 +93,7 @@ enum status offload_find_hidden_bytes(double **bytes, struct request *asked,
     if (status == STATUS_OK) {
         double *of = *bytes = heap_zalloc(choices.subsequences, sizeof *of);
         double units = (double)pipeline_unit_count(&choices) / choices.subsequences, sum = 0;
-        add_forward_s(of, &ir, setup, &choices);
+        add_forward_s_of_subsequences(of, &ir, setup, &choices);
         for (uint32_t i = 0; i < choices.subsequences; i++) {
             of[i] *= layers / units * offload_copy_bytes_per_s(&setup->cluster);
             sum += of[i];

@@ -19,17 +19,17 @@ void resolved_release(struct resolved *resolved)
 
 /* Costs decide up to three parts of a request: how sequences are cut, how much is offloaded while a subsequence is
  * computed, and which units stages share. Each of the next functions returns whether its part is open. */
-static bool leaves_cut_open(const struct request *r)
+static bool is_cut_of_sequences_open(const struct request *r)
 {
     return r->length_rule != PARTITION_OPTION_LENGTH && r->subsequence_tokens == NULL;
 }
 
-static bool leaves_offload_open(const struct request *r)
+static bool is_hidden_offload_open(const struct request *r)
 {
     return r->offload_adaptive && r->offload_hidden_bytes <= 0;
 }
 
-static bool leaves_sharing_open(const struct request *r)
+static bool is_choice_of_shared_units_open(const struct request *r)
 {
     return r->shared_units_open &&
            pipeline_of_choice((enum pipeline_choice)r->pipeline)->is_multiplexed;
@@ -37,13 +37,15 @@ static bool leaves_sharing_open(const struct request *r)
 
 bool resolved_needs_costs(const struct request *request)
 {
-    return leaves_cut_open(request) || leaves_offload_open(request) || leaves_sharing_open(request);
+    return is_cut_of_sequences_open(request) || is_hidden_offload_open(request) ||
+           is_choice_of_shared_units_open(request);
 }
 
 static double seconds_of_span(const void *context, double begin, double end)
 {
     const struct unit_rates *rates = context;
-    return rates->token_s * (end - begin) + rates->pair_s * (end * end - begin * begin) / 2;
+    return rates->products_s_per_token * (end - begin) +
+           rates->attention_s_per_pair * (end * end - begin * begin) / 2;
 }
 
 static enum status find_subsequence_lengths(struct resolved *resolved, const struct setup *setup,
@@ -71,9 +73,10 @@ static enum status find_subsequence_lengths(struct resolved *resolved, const str
     return partition_find_lengths(resolved->subsequence_tokens, &partition, diag);
 }
 
-enum status resolved_use_ranking(struct resolved *resolved, uint32_t rank, struct diag *diag)
+enum status resolved_share_units_of_rank(struct resolved *resolved, uint32_t rank,
+                                         struct diag *diag)
 {
-    resolved->request.shared_units = &resolved->shared_ranking.ranked[rank];
+    resolved->request.shared_units = &resolved->shared_units_ranking.ranked[rank];
     resolved->request.shared_units_open = false;
     return resolve_choices(&resolved->choices, &resolved->request, NULL, diag);
 }
@@ -88,11 +91,12 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
     enum status status = resolve_choices(c, r, note, diag);
     if (status != STATUS_OK || !resolved_needs_costs(request))
         return status;
-    bool cut = leaves_cut_open(request) && c->subsequences > 1;
-    bool hides_offload = leaves_offload_open(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
+    bool cut = is_cut_of_sequences_open(request) && c->subsequences > 1;
+    bool hides_offload =
+        is_hidden_offload_open(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
     bool time = cut && r->length_rule == PARTITION_OPTION_TIME;
     /* only these parts need costs of attention; `longhaul run`, which has no costs, leaves none of them open */
-    if (time || hides_offload || leaves_sharing_open(request))
+    if (time || hides_offload || is_choice_of_shared_units_open(request))
         status = cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,
                                       transformer_wider_head_dim(&setup->model),
                                       (struct loc){.name = "--attention"}, diag);
@@ -102,9 +106,9 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
         status = offload_find_hidden_bytes(&resolved->offload_hidden_bytes, r, c, setup, diag);
     if (status == STATUS_OK)
         status = resolve_choices(c, r, NULL, diag);
-    if (status == STATUS_OK && leaves_sharing_open(request)) {
-        resolved->shared_ranking = shared_units_rank(setup, c);
-        status = resolved_use_ranking(resolved, 0, diag);
+    if (status == STATUS_OK && is_choice_of_shared_units_open(request)) {
+        resolved->shared_units_ranking = shared_units_rank(setup, c);
+        status = resolved_share_units_of_rank(resolved, 0, diag);
     }
     return status;
 }

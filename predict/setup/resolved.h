@@ -20,8 +20,8 @@ struct resolved {
     /* on the heap: request.offload_hidden_bytes_of; NULL: the request came with its own, or has none */
     double *offload_hidden_bytes;
     /* the ranking of shared units; request.shared_units points to the element in use, which is the first until
-     * resolved_use_ranking() takes another. Empty if the request came with its own, or if the pipeline shares none */
-    struct shared_ranking shared_ranking;
+     * resolved_share_units_of_rank() takes another. Empty if the request came with its own, or if the pipeline shares none */
+    struct shared_units_ranking shared_units_ranking;
 };
 
 /* Returns whether costs decide a part of the request. */
@@ -34,6 +34,7 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
 void resolved_release(struct resolved *resolved);
 
 /* Shares units as number `rank` of the ranking does. A higher number is slower and needs less memory. */
-enum status resolved_use_ranking(struct resolved *resolved, uint32_t rank, struct diag *diag);
+enum status resolved_share_units_of_rank(struct resolved *resolved, uint32_t rank,
+                                         struct diag *diag);
 
 #endif

@@ -12,7 +12,7 @@
 static const char prefix[] = "dirichlet:";
 
 /* Scales shares to integers: the greatest becomes ROUTING_SHARE_MAX, and every share above 0 becomes at least 1. */
-static void scale_shares(int64_t *to, const double *share, size_t count)
+static void scale_shares_to_integers(int64_t *to, const double *share, size_t count)
 {
     double most = 0;
     for (size_t e = 0; e < count; e++)
@@ -46,7 +46,7 @@ void routing_draw(struct routing *r, struct arena *arena, const struct transform
         alphas[e] = alpha;
     gsl_rng_set(rng, (unsigned long)seed);
     gsl_ran_dirichlet(rng, experts, alphas, drawn);
-    scale_shares(share, drawn, experts);
+    scale_shares_to_integers(share, drawn, experts);
     routing_init(r, arena, (uint32_t)experts, (uint32_t)model->experts_per_token,
                  (uint32_t)model->layers);
     for (uint32_t l = 0; l < r->layer_count; l++)
@@ -59,7 +59,7 @@ void routing_draw(struct routing *r, struct arena *arena, const struct transform
 
 /* ---- files ---- */
 
-struct share_reading {
+struct expert_shares_reader {
     const struct transformer *model;
     double *share;  /* [layers][experts] */
     bool *is_given; /* [layers][experts] */
@@ -80,7 +80,7 @@ static enum status read_index(const struct record *record, size_t field, const c
 static enum status read_share(void *context, const struct record *record, struct diag *diag)
 {
     enum { LAYER, EXPERT, SHARE, COUNT };
-    struct share_reading *reading = context;
+    struct expert_shares_reader *reading = context;
     const int64_t experts = reading->model->experts, layers = reading->model->layers;
     int64_t layer = 0, end = layers, expert;
     double share;
@@ -123,7 +123,7 @@ static enum status skip_comment(void *context, struct loc at, const char *text, 
 /* Gives each layer its list of shares. Fails if all shares of a layer with experts are 0. A layer without experts,
  * whose shares nothing reads, may get any list. */
 static enum status store_layer_shares(struct routing *r, struct arena *arena,
-                                      const struct share_reading *reading, const char *path,
+                                      const struct expert_shares_reader *reading, const char *path,
                                       struct diag *diag)
 {
     const struct transformer *model = reading->model;
@@ -139,7 +139,7 @@ static enum status store_layer_shares(struct routing *r, struct arena *arena,
         if (sum == 0 && transformer_layer_has_experts(model, l))
             status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                                 "no expert of layer %u has a share above 0", l);
-        scale_shares(share, &reading->share[l * experts], experts);
+        scale_shares_to_integers(share, &reading->share[l * experts], experts);
         share[0] = sum == 0 ? 1 : share[0];
         routing_set_shares(r, arena, l, share);
     }
@@ -151,9 +151,9 @@ static enum status read_file(struct routing *r, struct arena *arena,
                              const struct transformer *model, const char *path, struct diag *diag)
 {
     const size_t count = (size_t)model->layers * (size_t)model->experts;
-    struct share_reading reading = {.model = model,
-                                    .share = heap_zalloc(count, sizeof(double)),
-                                    .is_given = heap_zalloc(count, sizeof(bool))};
+    struct expert_shares_reader reading = {.model = model,
+                                           .share = heap_zalloc(count, sizeof(double)),
+                                           .is_given = heap_zalloc(count, sizeof(bool))};
     const struct record_handler handler = {&reading, read_share, skip_comment};
     struct text text = {0};
     enum status status = text_read(&text, path, diag);

@@ -13,7 +13,7 @@ void setup_release(struct setup *setup)
 }
 
 /* Returns whether the list `fields` ("vocab=50257,layers=16") sets the field `field` before the position `end`. */
-static bool is_set_before(const char *fields, const char *end, const char *field)
+static bool is_field_set_earlier_in_list(const char *fields, const char *end, const char *field)
 {
     size_t size = strlen(field);
     while (fields < end) {
@@ -25,7 +25,7 @@ static bool is_set_before(const char *fields, const char *end, const char *field
 }
 
 /* Sets the fields of the model that are listed in a text such as "vocab=50257,layers=16". */
-static enum status set_fields(struct setup *setup, const char *all, struct diag *diag)
+static enum status set_model_fields_of_list(struct setup *setup, const char *all, struct diag *diag)
 {
     struct loc at = {.name = "--set"};
     const char *fields = all;
@@ -36,7 +36,7 @@ static enum status set_fields(struct setup *setup, const char *all, struct diag 
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "'%s' is not a field of the model and its value, FIELD=VALUE", field);
         *equals = '\0';
-        if (is_set_before(all, fields, field))
+        if (is_field_set_earlier_in_list(all, fields, field))
             return diag_error(diag, at, STATUS_BAD_INPUT, "sets %s twice; leave one of them out",
                               field);
         const char *name = setup->model.name;
@@ -53,8 +53,8 @@ static enum status set_fields(struct setup *setup, const char *all, struct diag 
 
 /* Fails if no schedule can express the model, and proposes the dense model that is most like it, if one can be made of
  * it. */
-static enum status refuse_unmodelled(struct setup *setup, const char *name, const char *ignore,
-                                     struct diag *diag)
+static enum status refuse_model_without_schedule(struct setup *setup, const char *name,
+                                                 const char *ignore, struct diag *diag)
 {
     struct text what = {0}, line = {0}, left = {0};
     struct transformer dense;
@@ -93,10 +93,10 @@ enum status setup_load_model(struct setup *setup, const char *name, const char *
         setup->takes_experts_as_dense
             ? transformer_load_dense(&setup->model, &setup->arena, name, ignore, diag)
             : transformer_load(&setup->model, &setup->arena, name, ignore, diag);
-    diag_set_place(diag, before, "--model");
+    diag_name_place_of_messages(diag, before, "--model");
     if (status == STATUS_OK && fields != NULL)
-        status = set_fields(setup, fields, diag);
-    return status == STATUS_OK ? refuse_unmodelled(setup, name, ignore, diag) : status;
+        status = set_model_fields_of_list(setup, fields, diag);
+    return status == STATUS_OK ? refuse_model_without_schedule(setup, name, ignore, diag) : status;
 }
 
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,
@@ -104,10 +104,10 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
 {
     size_t before = diag != NULL ? diag->size : 0;
     enum status status = cluster_load(&setup->cluster, &setup->arena, name, diag);
-    diag_set_place(diag, before, "--cluster");
+    diag_name_place_of_messages(diag, before, "--cluster");
     if (status == STATUS_OK && (nodes > 0 || gpus > 0)) {
         status = cluster_resize(&setup->cluster, &setup->arena, nodes, gpus, diag);
-        diag_set_place(diag, before, gpus > 0 ? "--gpus" : "--nodes");
+        diag_name_place_of_messages(diag, before, gpus > 0 ? "--gpus" : "--nodes");
     }
     if (status == STATUS_OK)
         status = cost_load(&setup->cost, &setup->arena, setup->cluster.device.cost_name, diag);
@@ -117,7 +117,7 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
     return status;
 }
 
-enum status setup_share_gpu(struct setup *setup, int64_t ranks, struct diag *diag)
+enum status setup_put_ranks_on_one_gpu(struct setup *setup, int64_t ranks, struct diag *diag)
 {
     const struct device_cost *cost = &setup->cost;
     const struct loopback copies = {cost->device_memory_bytes_per_s * cost->memory_stream_fraction /
@@ -132,7 +132,7 @@ enum status setup_load_costs(struct setup *setup, const char *name, struct diag 
         return STATUS_OK;
     size_t before = diag != NULL ? diag->size : 0;
     enum status status = cost_load(&setup->cost, &setup->arena, name, diag);
-    diag_set_place(diag, before, "--costs");
+    diag_name_place_of_messages(diag, before, "--costs");
     return status;
 }
 
@@ -152,7 +152,7 @@ void setup_open_request(struct setup *setup)
     };
 }
 
-void setup_apply(struct setup *setup, const struct setup_change *change)
+void setup_apply_machine_change(struct setup *setup, const struct setup_machine_change *change)
 {
     if (change != NULL)
         change->apply(setup, change->context);

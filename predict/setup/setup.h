@@ -71,15 +71,15 @@ void setup_open_request(struct setup *setup);
 
 /* Makes `ranks` ranks share one GPU. If the cluster file has no measured time of a copy between ranks, it follows from
  * the device's costs. */
-enum status setup_share_gpu(struct setup *setup, int64_t ranks, struct diag *diag);
+enum status setup_put_ranks_on_one_gpu(struct setup *setup, int64_t ranks, struct diag *diag);
 
-/* A change of the numbers of a loaded machine, for example to find how much the step depends on them. setup_apply()
+/* A change of the numbers of a loaded machine, for example to find how much the step depends on them. setup_apply_machine_change()
  * makes it; change NULL: it does nothing. */
-struct setup_change {
+struct setup_machine_change {
     void (*apply)(struct setup *setup, const void *context);
     const void *context;
 };
-void setup_apply(struct setup *setup, const struct setup_change *change);
+void setup_apply_machine_change(struct setup *setup, const struct setup_machine_change *change);
 
 /* Makes attention block-sparse: of each chunk's keys, the share `share` is seen only by queries of the same chunk. */
 void setup_set_sparsity(struct setup *setup, int64_t chunk, double share);

@@ -11,7 +11,7 @@ enum status setup_fill_open_fields(struct setup *setup, struct diag *diag)
     enum status status = resolved_make(&filled, setup, &setup->request, NULL, diag);
     if (status == STATUS_OK) {
         setup->request = filled.request;
-        if (filled.shared_ranking.count > 0) {
+        if (filled.shared_units_ranking.count > 0) {
             setup->shared_units = *filled.request.shared_units;
             setup->request.shared_units = &setup->shared_units;
         }

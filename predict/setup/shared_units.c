@@ -18,7 +18,7 @@
 
 /* ---- the costs of a layer ---- */
 
-struct sharing_costs {
+struct unit_sharing_costs {
     struct unit_rates unit;
     /* collectives of tensor-parallel ranks in the forward */
     double tensor_collectives_s_per_token;
@@ -45,12 +45,13 @@ static double fabric_bytes_per_s(const struct cluster *c)
     return c->fabric.bytes_per_s * c->fabric.efficiency;
 }
 
-static struct sharing_costs sharing_costs_of(const struct setup *setup, const struct choices *c)
+static struct unit_sharing_costs sharing_costs_of(const struct setup *setup,
+                                                  const struct choices *c)
 {
     const struct cluster *cluster = &setup->cluster;
     const struct transformer *m = c->model;
     struct transformer share = tensor_share_of_model(m, c->tp, 1);
-    struct sharing_costs costs = {.unit = unit_rates_of(setup, c)};
+    struct unit_sharing_costs costs = {.unit = unit_rates_of(setup, c)};
     double element_bytes = (double)dtype_bytes((enum dtype)c->dtype), tp = c->tp;
     double on_node =
         (double)(c->ranks < cluster->gpus_per_node ? c->ranks : cluster->gpus_per_node);
@@ -64,7 +65,7 @@ static struct sharing_costs sharing_costs_of(const struct setup *setup, const st
         tensor_bytes_per_s = nics_bytes_per_s(cluster);
     double linear = (double)transformer_layer_linear_flops_per_token(m);
     costs.head_s_per_token =
-        costs.unit.token_s * (double)transformer_head_flops_per_token(m) / linear;
+        costs.unit.products_s_per_token * (double)transformer_head_flops_per_token(m) / linear;
     /* attention and feed-forward part have an all-gather and a reduce-scatter each */
     costs.tensor_collectives_s_per_token =
         4 * (tp - 1) / tp * (double)m->hidden * element_bytes / tensor_bytes_per_s;
@@ -94,11 +95,11 @@ static double tokens_of_subsequence(const struct choices *c, uint32_t subsequenc
 /* Returns the seconds in which the weights of one layer are sent to a stage; 0 if every stage has all weights. If
  * stages hold parts of the weights (HELPERS_SHARD), a stage's own part is not sent. In two cases the owner sends all
  * parts all the same: in the forwards of subsequence 0, and of the first of the shared last subsequences. */
-static double remote_weights_s(const struct choices *c, const struct sharing_costs *costs,
+static double remote_weights_s(const struct choices *c, const struct unit_sharing_costs *costs,
                                const struct chunk_task *task, double stages, bool forward)
 {
     uint32_t s = task->subsequence;
-    bool first = forward && (s == 0 || s == multiplex_back_begin(c, task->chunk));
+    bool first = forward && (s == 0 || s == multiplex_shared_back_begin(c, task->chunk));
     bool parts = c->helpers == HELPERS_SHARD && !first;
     return costs->send_weights_s_per_layer * (parts ? (stages - 1) / stages : 1);
 }
@@ -106,16 +107,17 @@ static double remote_weights_s(const struct choices *c, const struct sharing_cos
 /* Returns the seconds of a task on the stage with the last piece, whose tokens attend to the most keys. They are those
  * of all layers of the chunk, and in the last chunk also of the head. The backward has twice the products and one and a
  * half times the collectives, since the input of a product is gathered again for the gradient of the weights. */
-static double task_s(const struct choices *c, const struct sharing_costs *costs,
-                     const struct chunk_task *task, uint32_t stages, bool forward)
+static double seconds_of_chunk_task(const struct choices *c, const struct unit_sharing_costs *costs,
+                                    const struct chunk_task *task, uint32_t stages, bool forward)
 {
     double k = stages, tokens = tokens_of_subsequence(c, task->subsequence), own = tokens / k;
     double to = (double)pipeline_tokens_before(c, task->subsequence + 1), from = to - own;
     double pairs = (to * to - from * from) / 2;
     double tensor = own * costs->tensor_collectives_s_per_token * (forward ? 1 : 1.5);
     double gather = tokens * costs->send_keys_s_per_token * (k - 1) / k;
-    double alone = own * costs->unit.token_s * (forward ? 1 : 2) + tensor +
-                   pairs * (forward ? costs->unit.pair_s : costs->unit.backward_pair_s);
+    double alone =
+        own * costs->unit.products_s_per_token * (forward ? 1 : 2) + tensor +
+        pairs * (forward ? costs->unit.attention_s_per_pair : costs->unit.backward_pair_s);
     double layer = alone, net = gather + (costs->tensor_collectives_use_nics ? tensor : 0);
     net += remote_weights_s(c, costs, task, k, forward);
     if (c->helpers == HELPERS_SHARD && !forward) /* the gradients of each unit are summed at once */
@@ -128,9 +130,9 @@ static double task_s(const struct choices *c, const struct sharing_costs *costs,
 
 /* ---- the replay: task after task ---- */
 
-struct unit_replay {
+struct shared_units_replay {
     const struct choices *choices;
-    const struct sharing_costs *costs;
+    const struct unit_sharing_costs *costs;
     /* [stages] compute_free_at_s: the time from which the stage can compute; network_free_at_s: the time at which its
      * messages end, which run beside computation */
     double *compute_free_at_s, *network_free_at_s;
@@ -156,37 +158,38 @@ static void set_for_stages(double *at, struct stage_span of, double value)
 
 /* Sends messages for `seconds` on all stages of the span, beside their computation. They start at `begin`, or later,
  * when all messages that these stages send already have ended. Returns the time at which they end. */
-static double send_beside_compute(struct unit_replay *r, struct stage_span span, double begin,
-                                  double seconds)
+static double send_beside_compute(struct shared_units_replay *r, struct stage_span span,
+                                  double begin, double seconds)
 {
     double end = fmax(begin, latest_end_of_stages_s(r->network_free_at_s, span)) + seconds;
     set_for_stages(r->network_free_at_s, span, end);
     return end;
 }
 
-static double *table_element(const struct unit_replay *r, double *table, uint32_t chunk,
+static double *table_element(const struct shared_units_replay *r, double *table, uint32_t chunk,
                              uint32_t subsequence)
 {
     return &table[chunk * r->choices->subsequences + subsequence];
 }
 
 /* Delays the computation of a stage by its messages, if the collectives of tensor-parallel ranks use the same NICs. */
-static void delay_by_messages(struct unit_replay *r, uint32_t stage, double seconds)
+static void delay_stage_by_nic_messages(struct shared_units_replay *r, uint32_t stage,
+                                        double seconds)
 {
     if (r->costs->tensor_collectives_use_nics)
         r->compute_free_at_s[stage] += seconds;
 }
 
 /* Passes the keys and values of a unit from its owner to the stages before it, one after the other. */
-static void send_keys_to_earlier_stages(struct unit_replay *r, const struct chunk_task *task,
-                                        double end)
+static void send_keys_to_earlier_stages(struct shared_units_replay *r,
+                                        const struct chunk_task *task, double end)
 {
     double seconds = layers_of_chunk(r->choices, task->chunk) *
                      tokens_of_subsequence(r->choices, task->subsequence) *
                      r->costs->send_keys_s_per_token;
     for (uint32_t stage = task->chunk; stage-- > 0;) {
         end = send_beside_compute(r, (struct stage_span){stage, 1}, end, seconds);
-        delay_by_messages(r, stage, seconds);
+        delay_stage_by_nic_messages(r, stage, seconds);
     }
     *table_element(r, r->unit_arrival_s, task->chunk, task->subsequence) = end;
 }
@@ -194,11 +197,13 @@ static void send_keys_to_earlier_stages(struct unit_replay *r, const struct chun
 /* Passes gradients of keys and values back. After the backward of subsequence s, stages 0 to `chunk` sum the gradients
  * of subsequence s - 2 along a chain of stages that ends at their owner, stage `chunk`. If s is the first of the shared
  * last subsequences (back_begin), they sum those of s - 1, too. */
-static void pass_keys_back(struct unit_replay *r, const struct chunk_task *task, double end)
+static void pass_key_gradients_to_owner(struct shared_units_replay *r,
+                                        const struct chunk_task *task, double end)
 {
     enum { AHEAD = 2 };
     struct stage_span all = {0, task->chunk + 1};
-    uint32_t back_begin = multiplex_back_begin(r->choices, task->chunk), s = task->subsequence;
+    uint32_t back_begin = multiplex_shared_back_begin(r->choices, task->chunk),
+             s = task->subsequence;
     for (uint32_t ahead = s == back_begin ? 1 : AHEAD; ahead <= AHEAD && ahead <= s; ahead++) {
         double seconds = layers_of_chunk(r->choices, task->chunk) *
                          tokens_of_subsequence(r->choices, s - ahead) *
@@ -206,18 +211,18 @@ static void pass_keys_back(struct unit_replay *r, const struct chunk_task *task,
         *table_element(r, r->unit_arrival_s, task->chunk, s - ahead) =
             send_beside_compute(r, all, end, seconds);
         for (uint32_t stage = 0; stage < all.count; stage++)
-            delay_by_messages(r, stage, seconds);
+            delay_stage_by_nic_messages(r, stage, seconds);
     }
 }
 
 /* Runs a forward task on the stages that share it. It begins when these stages can compute, the chunk before has done
  * the same subsequence, and the chunk has done the subsequence before. A shared last subsequence also waits for the
  * keys and values of those that are not shared. */
-static void forward_task(struct unit_replay *r, const struct chunk_task *task)
+static void run_forward_task(struct shared_units_replay *r, const struct chunk_task *task)
 {
     const struct choices *c = r->choices;
     struct stage_span share = multiplex_stages_of(c, task->chunk, task->subsequence);
-    uint32_t s = task->subsequence, back_begin = multiplex_back_begin(c, task->chunk);
+    uint32_t s = task->subsequence, back_begin = multiplex_shared_back_begin(c, task->chunk);
     double begin = latest_end_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk > 0)
         begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk - 1, s));
@@ -225,7 +230,7 @@ static void forward_task(struct unit_replay *r, const struct chunk_task *task)
         begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk, s - 1));
     if (back_begin < c->subsequences && s >= back_begin)
         begin = fmax(begin, *table_element(r, r->unit_arrival_s, task->chunk, back_begin - 1));
-    double end = begin + task_s(c, r->costs, task, share.count, true);
+    double end = begin + seconds_of_chunk_task(c, r->costs, task, share.count, true);
     set_for_stages(r->compute_free_at_s, share, end);
     *table_element(r, r->unit_end_s, task->chunk, s) = end;
     if (back_begin < c->subsequences && s < back_begin)
@@ -235,11 +240,11 @@ static void forward_task(struct unit_replay *r, const struct chunk_task *task)
 /* Runs a backward task on the stages that share it. It begins when these stages can compute, the next chunk has done
  * the same subsequence, and the chunk has done the next subsequence. If last subsequences are shared, the others also
  * wait for the gradients of their keys and values. */
-static void backward_task(struct unit_replay *r, const struct chunk_task *task)
+static void run_backward_task(struct shared_units_replay *r, const struct chunk_task *task)
 {
     const struct choices *c = r->choices;
     struct stage_span share = multiplex_stages_of(c, task->chunk, task->subsequence);
-    uint32_t s = task->subsequence, back_begin = multiplex_back_begin(c, task->chunk);
+    uint32_t s = task->subsequence, back_begin = multiplex_shared_back_begin(c, task->chunk);
     double begin = latest_end_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk + 1 < c->pp)
         begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk + 1, s));
@@ -247,11 +252,11 @@ static void backward_task(struct unit_replay *r, const struct chunk_task *task)
         begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk, s + 1));
     if (back_begin < c->subsequences && s < back_begin)
         begin = fmax(begin, *table_element(r, r->unit_arrival_s, task->chunk, s));
-    double end = begin + task_s(c, r->costs, task, share.count, false);
+    double end = begin + seconds_of_chunk_task(c, r->costs, task, share.count, false);
     set_for_stages(r->compute_free_at_s, share, end);
     *table_element(r, r->unit_end_s, task->chunk, s) = end;
     if (back_begin < c->subsequences && s <= back_begin)
-        pass_keys_back(r, task, end);
+        pass_key_gradients_to_owner(r, task, end);
     /* in the backward, unit 0 is the last of the shared first units, and unit back_begin is the last of the shared last
      * units: after each of the two the gradients of the weights are summed */
     bool sums = share.count > 1 && (s == 0 || s == back_begin);
@@ -268,22 +273,22 @@ static void backward_task(struct unit_replay *r, const struct chunk_task *task)
 /* Returns the seconds of a step: the forwards of all tasks in their order, then their backwards in reverse order, once
  * for each micro-batch. If units are shared with HELPERS_REPLICATE, the sum of the gradients of all weights over the
  * stages is added. */
-static double simulated_step_s(const struct choices *c, const struct sharing_costs *costs)
+static double simulated_step_s(const struct choices *c, const struct unit_sharing_costs *costs)
 {
     uint32_t all = c->pp * c->subsequences;
     struct stage_span stages = {0, c->pp};
     struct chunk_task *task = heap_alloc(all, sizeof *task);
-    struct unit_replay r = {.choices = c,
-                            .costs = costs,
-                            .compute_free_at_s = heap_zalloc(c->pp, sizeof(double)),
-                            .network_free_at_s = heap_zalloc(c->pp, sizeof(double)),
-                            .unit_end_s = heap_zalloc(all, sizeof(double)),
-                            .unit_arrival_s = heap_zalloc(all, sizeof(double))};
+    struct shared_units_replay r = {.choices = c,
+                                    .costs = costs,
+                                    .compute_free_at_s = heap_zalloc(c->pp, sizeof(double)),
+                                    .network_free_at_s = heap_zalloc(c->pp, sizeof(double)),
+                                    .unit_end_s = heap_zalloc(all, sizeof(double)),
+                                    .unit_arrival_s = heap_zalloc(all, sizeof(double))};
     multiplex_order(c, task);
     for (uint32_t i = 0; i < all; i++)
-        forward_task(&r, &task[i]);
+        run_forward_task(&r, &task[i]);
     for (uint32_t i = all; i-- > 0;)
-        backward_task(&r, &task[i]);
+        run_backward_task(&r, &task[i]);
     double step_s = c->accumulation * fmax(latest_end_of_stages_s(r.compute_free_at_s, stages),
                                            latest_end_of_stages_s(r.network_free_at_s, stages));
     if (c->helpers == HELPERS_REPLICATE && c->shared_units.first + c->shared_units.last > 0)
@@ -301,14 +306,14 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
                            struct shared_units shared)
 {
     struct choices c = *choices;
-    struct sharing_costs costs = sharing_costs_of(setup, choices);
+    struct unit_sharing_costs costs = sharing_costs_of(setup, choices);
     c.shared_units = shared;
     return simulated_step_s(&c, &costs);
 }
 
 /* Returns whether stages can share these subsequences (multiplex_append_conditions()): for example, a shared
  * subsequence must have a token for each stage. */
-static bool can_share(const struct choices *c)
+static bool can_stages_share_subsequences(const struct choices *c)
 {
     struct text needs = {0};
     multiplex_append_conditions(&needs, c, true);
@@ -317,11 +322,12 @@ static bool can_share(const struct choices *c)
     return can;
 }
 
-struct shared_ranking shared_units_rank(const struct setup *setup, const struct choices *choices)
+struct shared_units_ranking shared_units_rank(const struct setup *setup,
+                                              const struct choices *choices)
 {
     struct choices c = *choices;
-    struct sharing_costs costs = sharing_costs_of(setup, choices);
-    struct shared_ranking ranking = {0};
+    struct unit_sharing_costs costs = sharing_costs_of(setup, choices);
+    struct shared_units_ranking ranking = {0};
     struct shared_units none = {0, 0}, limit = {c.pp - 1, c.pp - 1};
     c.shared_units = none;
     double plain_s = simulated_step_s(&c, &costs);
@@ -333,7 +339,8 @@ struct shared_ranking shared_units_rank(const struct setup *setup, const struct 
         for (c.shared_units.first = 0; c.shared_units.first <= limit.first; c.shared_units.first++)
             for (c.shared_units.last = 0; c.shared_units.last <= limit.last;
                  c.shared_units.last++) {
-                if (c.shared_units.first + c.shared_units.last == 0 || !can_share(&c))
+                if (c.shared_units.first + c.shared_units.last == 0 ||
+                    !can_stages_share_subsequences(&c))
                     continue;
                 double step_s = simulated_step_s(&c, &costs);
                 if (step_s >= best_s)

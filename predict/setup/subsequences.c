@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static bool cuts_by_itself(const char *strategy)
+static bool does_strategy_cut_sequences(const char *strategy)
 {
     size_t count;
     const struct strategy *table = strategies_list(&count);
@@ -15,9 +15,9 @@ static bool cuts_by_itself(const char *strategy)
     return false;
 }
 
-void subsequences_open(struct request *r, const struct setup *setup)
+void subsequences_set_open_choices(struct request *r, const struct setup *setup)
 {
-    if (!cuts_by_itself(r->strategy))
+    if (!does_strategy_cut_sequences(r->strategy))
         return;
     if (!setup->is_partition_given)
         r->length_rule = PARTITION_OPTION_FLOPS_FULL;

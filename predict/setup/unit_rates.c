@@ -7,8 +7,8 @@
  * device, takes a small part of its time. */
 enum { ROWS = 65536 };
 
-static double work_seconds(const struct setup *setup, const struct choices *c,
-                           const struct work *work)
+static double costed_seconds_of_work(const struct setup *setup, const struct choices *c,
+                                     const struct work *work)
 {
     const struct device_cost *cost = &setup->cost;
     if (cost->is_ideal)
@@ -16,7 +16,8 @@ static double work_seconds(const struct setup *setup, const struct choices *c,
     return cost_work_s(cost, (enum attention_impl)c->attention_impl, work);
 }
 
-static double pair_seconds(const struct setup *setup, const struct choices *c, enum work_kind kind)
+static double attention_seconds_per_pair(const struct setup *setup, const struct choices *c,
+                                         enum work_kind kind)
 {
     const struct transformer *m = c->model;
     struct work tile = {.kind = (uint8_t)kind,
@@ -26,7 +27,8 @@ static double pair_seconds(const struct setup *setup, const struct choices *c, e
                                       MASK_FULL, 0, 0}};
     if (transformer_v_head_dim(m) != m->head_dim)
         tile.attention.vdim = transformer_v_head_dim(m);
-    return work_seconds(setup, c, &tile) * step_attention_slowdown(c) / ((double)ROWS * ROWS);
+    return costed_seconds_of_work(setup, c, &tile) * step_attention_slowdown(c) /
+           ((double)ROWS * ROWS);
 }
 
 struct unit_rates unit_rates_of(const struct setup *setup, const struct choices *c)
@@ -38,8 +40,9 @@ struct unit_rates unit_rates_of(const struct setup *setup, const struct choices 
                            .matmul = {ROWS, m->ffn / c->tp, m->hidden, MATMUL_NT, 0, 0}};
     double linear = (double)transformer_layer_linear_flops_per_token(m) / c->tp;
     return (struct unit_rates){
-        .token_s = linear * work_seconds(setup, c, &product) / work_flops(&product),
-        .pair_s = pair_seconds(setup, c, WORK_ATTENTION),
-        .backward_pair_s = pair_seconds(setup, c, WORK_ATTENTION_BACKWARD),
+        .products_s_per_token =
+            linear * costed_seconds_of_work(setup, c, &product) / work_flops(&product),
+        .attention_s_per_pair = attention_seconds_per_pair(setup, c, WORK_ATTENTION),
+        .backward_pair_s = attention_seconds_per_pair(setup, c, WORK_ATTENTION_BACKWARD),
     };
 }

@@ -9,8 +9,8 @@
 /* The seconds that one rank takes in one layer, for each token and for each pair. */
 struct unit_rates {
     /* seconds for each token in the products of the forward; the backward takes twice that */
-    double token_s;
-    double pair_s; /* seconds of attention for a query and a key that it sees */
+    double products_s_per_token;
+    double attention_s_per_pair; /* seconds of attention for a query and a key that it sees */
     double backward_pair_s;
 };
 

@@ -55,10 +55,10 @@ static enum status parse_list(struct arena *arena, struct grid_axis *axis, bool 
 
 struct axis_range {
     double first, to, step;
-    bool is_factor;
+    bool is_step_a_factor;
 };
 
-static bool parse_number(enum axis_values of, const char *text, size_t size, double *value)
+static bool parse_number(enum axis_value_type of, const char *text, size_t size, double *value)
 {
     int64_t whole;
     if (of != AXIS_TOKENS)
@@ -69,7 +69,7 @@ static bool parse_number(enum axis_values of, const char *text, size_t size, dou
     return true;
 }
 
-static char *print_number(struct arena *arena, enum axis_values of, double value)
+static char *print_number(struct arena *arena, enum axis_value_type of, double value)
 {
     struct text text = {0};
     if (of == AXIS_TOKENS)
@@ -81,7 +81,7 @@ static char *print_number(struct arena *arena, enum axis_values of, double value
     return kept;
 }
 
-static bool range_parse(struct axis_range *range, enum axis_values of, const char *given)
+static bool range_parse(struct axis_range *range, enum axis_value_type of, const char *given)
 {
     const char *range_dots = strstr(given, ".."), *colon = strchr(given, ':');
     const char *end = colon != NULL ? colon : given + strlen(given);
@@ -91,16 +91,16 @@ static bool range_parse(struct axis_range *range, enum axis_values of, const cha
     range->step = 1;
     if (colon == NULL)
         return of == AXIS_WHOLE_NUMBERS;
-    range->is_factor = colon[1] == 'x';
+    range->is_step_a_factor = colon[1] == 'x';
     const char *step = colon + 2;
-    if (colon[1] == '\0' || (!range->is_factor && colon[1] != '+'))
+    if (colon[1] == '\0' || (!range->is_step_a_factor && colon[1] != '+'))
         return false;
-    return range->is_factor ? parse_double(step, strlen(step), &range->step)
-                            : parse_number(of, step, strlen(step), &range->step);
+    return range->is_step_a_factor ? parse_double(step, strlen(step), &range->step)
+                                   : parse_number(of, step, strlen(step), &range->step);
 }
 
 /* Parses a range "A..B:xF" or "A..B:+S". Messages quote axis->values_text, of which `text` may be a part. */
-static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum axis_values of,
+static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum axis_value_type of,
                                const char *text, struct diag *diag)
 {
     struct axis_range range = {0};
@@ -109,8 +109,8 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
                           "%s: '%s' is no range: write A..B:xF (times F) or A..B:+S (plus S)%s",
                           axis->key, axis->values_text,
                           of == AXIS_WHOLE_NUMBERS ? ", or A..B for every whole number" : "");
-    if (!(range.first <= range.to) || !(range.step > (range.is_factor ? 1 : 0)) ||
-        !(range.first > 0 || !range.is_factor) || !isfinite(range.to))
+    if (!(range.first <= range.to) || !(range.step > (range.is_step_a_factor ? 1 : 0)) ||
+        !(range.first > 0 || !range.is_step_a_factor) || !isfinite(range.to))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s: the range '%s' does not grow: A..B needs A <= B and A > 0 with a "
                           "factor above 1, or A <= B with a summand above 0",
@@ -119,8 +119,8 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
     /* despite rounding errors, 0.1..0.3:+0.1 ends at 0.3 */
     double last = range.to * (1 + 1e-12);
     for (size_t i = 0;; i++) {
-        double value = range.is_factor ? range.first * pow(range.step, (double)i)
-                                       : range.first + range.step * (double)i;
+        double value = range.is_step_a_factor ? range.first * pow(range.step, (double)i)
+                                              : range.first + range.step * (double)i;
         if (value > last)
             return STATUS_OK;
         if (whole && value != floor(value))
@@ -183,7 +183,7 @@ const char *grid_value_text(const struct grid_axes *axes, size_t point, size_t a
 }
 
 enum status grid_axes_add_option(struct grid_axes *axes, const char *key, const char *given,
-                                 enum axis_values of, struct diag *diag)
+                                 enum axis_value_type of, struct diag *diag)
 {
     struct arena *arena = &axes->arena;
     axes->axis = heap_realloc(axes->axis, axes->axis_count + 1, sizeof *axes->axis);
@@ -191,14 +191,14 @@ enum status grid_axes_add_option(struct grid_axes *axes, const char *key, const 
     struct grid_axis *axis = &axes->axis[axes->axis_count++];
     *axis = (struct grid_axis){.key = arena_text(arena, key, strlen(key)),
                                .values_text = arena_text(arena, given, strlen(given)),
-                               .is_of_cluster = of == AXIS_CLUSTER};
+                               .is_axis_of_cluster_numbers = of == AXIS_CLUSTER};
     enum status status;
     if (of == AXIS_CLUSTER)
         status = parse_cluster_values(arena, axis, diag);
-    else if (of != AXIS_TEXTS && of != AXIS_LINES && strstr(given, "..") != NULL)
+    else if (of != AXIS_TEXTS && of != AXIS_TEXTS_WITH_COMMAS && strstr(given, "..") != NULL)
         status = parse_range(arena, axis, of, axis->values_text, diag);
     else
-        status = parse_list(arena, axis, of == AXIS_LINES, diag);
+        status = parse_list(arena, axis, of == AXIS_TEXTS_WITH_COMMAS, diag);
     if (status == STATUS_OK && axis->value_count > GRID_POINTS_MAX / points)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "the grid has more than %d points",
                           GRID_POINTS_MAX);

@@ -17,19 +17,19 @@
 enum { GRID_POINTS_MAX = 10000000 };
 
 /* The type of an axis' values; it decides whether a range is allowed. */
-enum axis_values {
-    AXIS_TEXTS,         /* no range */
-    AXIS_LINES,         /* texts that contain commas: only ';' separates them */
-    AXIS_WHOLE_NUMBERS, /* whole numbers: the step of a range may be left out */
-    AXIS_TOKENS,        /* base/units.h: "512K" */
-    AXIS_NUMBERS,       /* any numbers */
+enum axis_value_type {
+    AXIS_TEXTS,             /* no range */
+    AXIS_TEXTS_WITH_COMMAS, /* texts that contain commas: only ';' separates them */
+    AXIS_WHOLE_NUMBERS,     /* whole numbers: the step of a range may be left out */
+    AXIS_TOKENS,            /* base/units.h: "512K" */
+    AXIS_NUMBERS,           /* any numbers */
     AXIS_CLUSTER, /* a number of the cluster: values without a unit take the last one's, "100,200Gb/s" */
 };
 
 struct grid_axis {
     const char *key;
-    const char *values_text; /* the text of the values, as "8K..256K:x2" */
-    bool is_of_cluster;      /* the values are of type AXIS_CLUSTER */
+    const char *values_text;         /* the text of the values, as "8K..256K:x2" */
+    bool is_axis_of_cluster_numbers; /* the values are of type AXIS_CLUSTER */
     const char **value;
     size_t value_count, capacity;
 };
@@ -45,7 +45,7 @@ void grid_axes_release(struct grid_axes *axes);
 
 /* Adds an axis; key and given are copied. Messages begin with "--vary". */
 enum status grid_axes_add_option(struct grid_axes *axes, const char *key, const char *given,
-                                 enum axis_values of, struct diag *diag);
+                                 enum axis_value_type of, struct diag *diag);
 
 size_t grid_point_count(const struct grid_axes *axes);
 

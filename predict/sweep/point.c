@@ -77,7 +77,7 @@ static void put_choices(struct row_cells *cells, const struct choices *c)
 static void put_times(struct row_cells *cells, const struct prediction *p,
                       const struct prediction_result *r)
 {
-    const struct interval *interval = &r->intervals.of_quantity[RESIDUAL_TIME];
+    const struct interval *interval = &r->intervals.intervals_by_quantity[RESIDUAL_TIME];
     bool has_interval = r->is_whole_step && intervals_are_known(&r->intervals, RESIDUAL_TIME);
     put_number(cells, "step_s", r->has_times, r->step_s);
     put_number(cells, "step_low_s", has_interval, interval_low(interval, r->step_s));

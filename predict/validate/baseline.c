@@ -32,7 +32,7 @@ static double fabric_bytes_per_s(const struct cluster *c)
     return c->fabric.kind == FABRIC_PCIE ? c->pcie.h2d_bytes_per_s : peers * c->fabric.bytes_per_s;
 }
 
-bool baseline_covers(const struct choices *c)
+bool baseline_covers_choices(const struct choices *c)
 {
     bool exchange = c->attention == CHOICE_ATTENTION_ULYSSES;
     bool ring = c->attention == CHOICE_ATTENTION_RING || c->attention == CHOICE_ATTENTION_2D;

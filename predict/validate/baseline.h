@@ -36,7 +36,7 @@ struct baseline {
 
 /* Returns whether the closed form covers these choices: rings, head parallelism or both, for the step, the attention
  * operator or its exchanges, without a pipeline, tensor parallelism and latent attention. */
-bool baseline_covers(const struct choices *choices);
+bool baseline_covers_choices(const struct choices *choices);
 struct baseline baseline_of(const struct choices *choices, const struct cluster *cluster);
 
 /* Returns the seconds of the step, or of the operator. share: the share of the peak at which products run. */

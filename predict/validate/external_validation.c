@@ -124,7 +124,8 @@ static void assign_answers_to_rows(struct external_validation *v)
 }
 
 /* Returns the predicted figure with which the second metric of a row is compared; NAN: there is none. */
-static double compared_bytes(enum external_metric metric, const struct external_answer *answer)
+static double predicted_bytes_to_compare(enum external_metric metric,
+                                         const struct external_answer *answer)
 {
     switch (external_memory_kind(metric)) {
     case MEMORY_KIND_ALLOCATED:
@@ -151,7 +152,7 @@ static struct external_result judge_row(const struct external_run *row,
     result.relative_error = row->step_s / answer->step_s - 1;
     result.peak_bytes = answer->peak_bytes;
     result.reserved_bytes = (double)answer->reserved.total_bytes;
-    result.predicted_memory_bytes = compared_bytes(row->second_metric, answer);
+    result.predicted_memory_bytes = predicted_bytes_to_compare(row->second_metric, answer);
     result.memory_error = result.predicted_memory_bytes / row->second_value - 1;
     return result;
 }
@@ -170,7 +171,7 @@ enum status external_validation_run(struct external_validation *v, const struct 
     return status;
 }
 
-double external_counted_error(const struct external_validation *v, size_t row)
+double external_counted_time_error(const struct external_validation *v, size_t row)
 {
     return v->runs->rows[row].is_counted ? v->result[row].relative_error : (double)NAN;
 }

@@ -60,7 +60,7 @@ const char *external_compared_memory(enum external_memory_kind kind);
 
 /* Returns the error of a row's predicted time; NAN if it does not count, for the reason in the row's column `counts`,
  * or if the prediction failed. */
-double external_counted_error(const struct external_validation *validation, size_t row);
+double external_counted_time_error(const struct external_validation *validation, size_t row);
 /* Returns the error of a row's predicted memory; NAN if the row has none, if its source does not say which memory it
  * prints, or if the prediction failed. */
 double external_counted_memory_error(const struct external_validation *validation, size_t row);

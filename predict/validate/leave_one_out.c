@@ -65,8 +65,9 @@ static enum status predict_errors_at(const struct leave_one_out *r, const double
 {
     struct perturbation perturbation[FITTED];
     for (size_t i = 0; i < FITTED; i++)
-        perturbation[i] = (struct perturbation){
-            .number_index = perturbation_index_of_number(fitted[i].number), .factor = exp(x[i])};
+        perturbation[i] = (struct perturbation){.perturbed_number_index =
+                                                    perturbation_index_of_number(fitted[i].number),
+                                                .factor = exp(x[i])};
     struct validation v = {
         .load_setup = r->load_setup, .perturbation = perturbation, .perturbation_count = FITTED};
     enum status status = validation_run(&v, &r->counted_rows, diag);
@@ -199,13 +200,14 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
     r->counted_rows.rows = heap_zalloc(all, sizeof *r->counted_rows.rows);
     r->is_used = heap_zalloc(all, sizeof *r->is_used);
     r->shipped_error = heap_zalloc(all, sizeof *r->shipped_error);
-    r->refit_error = heap_zalloc(all * (LEAVE_ONE_OUT_TABLES + 1), sizeof *r->refit_error);
+    r->errors_after_refits =
+        heap_zalloc(all * (LEAVE_ONE_OUT_TABLES + 1), sizeof *r->errors_after_refits);
     enum status status = copy_counted_rows(r, v, diag);
     if (status == STATUS_OK)
-        status = find_jacobian(r, jacobian, r->refit_error, diag);
+        status = find_jacobian(r, jacobian, r->errors_after_refits, diag);
     for (size_t t = 0; t <= r->table_count && status == STATUS_OK; t++)
         status = refit_without_table(r, jacobian, t, r->log_factor[t],
-                                     r->refit_error + t * r->counted_rows.row_count, diag);
+                                     r->errors_after_refits + t * r->counted_rows.row_count, diag);
     free(jacobian);
     return status;
 }
@@ -214,7 +216,7 @@ void leave_one_out_release(struct leave_one_out *r)
 {
     free(r->is_used);
     free(r->counted_rows.rows);
-    free(r->refit_error);
+    free(r->errors_after_refits);
     free(r->shipped_error);
     *r = (struct leave_one_out){0};
 }

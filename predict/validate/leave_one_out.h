@@ -19,7 +19,7 @@ struct leave_one_out {
     double *shipped_error; /* [rows] relative errors with the shipped numbers */
     /* [tables + 1][rows] relative errors: in element t, after a fit to all tables but t; in the last one, after a fit
      * to all */
-    double *refit_error;
+    double *errors_after_refits;
     /* [tables + 1] the logarithms of the fitted factors on the shipped numbers */
     double log_factor[LEAVE_ONE_OUT_TABLES + 1][LEAVE_ONE_OUT_NUMBERS];
 };

@@ -56,7 +56,7 @@ size_t perturbation_index_of_number(const char *name)
 
 void perturbation_apply(struct setup *setup, struct perturbation perturbation)
 {
-    size_t i = perturbation.number_index;
+    size_t i = perturbation.perturbed_number_index;
     if (perturbation.factor == 0)
         return;
     if (i < CLUSTER_FIELD_COUNT) {

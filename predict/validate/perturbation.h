@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 struct perturbation {
-    size_t number_index;
+    size_t perturbed_number_index;
     double factor; /* 0: the number is not changed */
 };
 

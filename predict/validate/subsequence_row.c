@@ -72,8 +72,8 @@ static enum status subsequence_length_of(int64_t *tokens, const struct setup *se
     return status;
 }
 
-enum status subsequence_predict(double *value, const struct setup *setup,
-                                enum measurement_metric metric, struct diag *diag)
+enum status subsequence_predict_row_figure(double *value, const struct setup *setup,
+                                           enum measurement_metric metric, struct diag *diag)
 {
     const bool last =
         metric == METRIC_LAST_SUBSEQUENCE_ACTIVATION || metric == METRIC_LAST_OFFLOAD_MS;

@@ -15,7 +15,7 @@ bool subsequence_predicts_metric(enum measurement_metric metric);
 /* Predicts the figure of a row for whose metric subsequence_predicts_metric() is true, in bytes or seconds. The setup's
  * request has the tokens of the sequence; for a figure about a subsequence, it also has the number of subsequences and
  * how they are cut. Activations are those of one rank without recomputation, by profile megatron. */
-enum status subsequence_predict(double *value, const struct setup *setup,
-                                enum measurement_metric metric, struct diag *diag);
+enum status subsequence_predict_row_figure(double *value, const struct setup *setup,
+                                           enum measurement_metric metric, struct diag *diag);
 
 #endif

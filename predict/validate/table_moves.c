@@ -43,8 +43,8 @@ enum status table_moves_find_growth(struct table_moves *m, const struct validati
                                     size_t number, struct diag *diag)
 {
     for (int up = 0; up < 2; up++) {
-        struct perturbation perturbation = {number,
-                                            up ? 1 + TABLE_MOVES_STEP : 1 - TABLE_MOVES_STEP};
+        struct perturbation perturbation = {number, up ? 1 + TABLE_MOVES_NUMBER_CHANGE
+                                                       : 1 - TABLE_MOVES_NUMBER_CHANGE};
         struct validation other = {
             .load_setup = v->load_setup, .perturbation = &perturbation, .perturbation_count = 1};
         enum status status = validation_run(&other, v->rows, diag);

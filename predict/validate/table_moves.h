@@ -4,8 +4,8 @@
 
 #include "predict/validate/validation.h"
 
-/* A number is multiplied by 1 - TABLE_MOVES_STEP and by 1 + TABLE_MOVES_STEP. */
-#define TABLE_MOVES_STEP 0.1
+/* A number is multiplied by 1 - TABLE_MOVES_NUMBER_CHANGE and by 1 + TABLE_MOVES_NUMBER_CHANGE. */
+#define TABLE_MOVES_NUMBER_CHANGE 0.1
 
 /* The effect of the machine's numbers on the errors of tables. A table is a source, a place in it and a metric;
  * first_row_of_table has its first row that counts. error_growth[0], error_growth[1]: by how much the mean absolute

@@ -27,10 +27,10 @@ static void search_longest(const struct setup *setup, bool above, struct validat
                            struct diag *diag)
 {
     int64_t seq = setup->request.seq;
-    struct length_ladder ladder = {.shortest_tokens = seq, .is_doubling = true};
+    struct length_ladder ladder = {.first_length_or_step_tokens = seq, .do_lengths_double = true};
     struct longest longest;
-    while (ladder.shortest_tokens / 2 >= VALIDATION_SHORTEST_TOKENS)
-        ladder.shortest_tokens /= 2;
+    while (ladder.first_length_or_step_tokens / 2 >= VALIDATION_SHORTEST_TOKENS)
+        ladder.first_length_or_step_tokens /= 2;
     while (ladder_length(&ladder, ladder.length_count) <= (above ? LONGEST_LENGTH_TOKENS : seq) ||
            ladder.length_count == 0)
         ladder.length_count++;
@@ -79,7 +79,7 @@ static enum status predict_run(const struct setup *setup, const struct external_
         double peak = setup->cluster.device.peak_flop_per_s;
         answer->similarity = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;
-        answer->has_baseline = baseline_covers(&p.choices);
+        answer->has_baseline = baseline_covers_choices(&p.choices);
         if (answer->has_baseline)
             answer->baseline = baseline_of(&p.choices, &setup->cluster);
         if (p.choices.scope != SCOPE_STEP)
@@ -119,11 +119,11 @@ static enum status load_run_setup(const struct validation *v, const struct exter
                                   enum external_column column, struct setup *setup,
                                   enum mfu_convention *convention, struct diag *diag)
 {
-    const struct setup_change perturbations = {apply_perturbations, v};
+    const struct setup_machine_change perturbations = {apply_perturbations, v};
     enum status status =
         v->load_setup(setup, convention, row->cells[column], row->place.name, diag);
     if (status == STATUS_OK)
-        setup_apply(setup, &perturbations);
+        setup_apply_machine_change(setup, &perturbations);
     return status;
 }
 
@@ -194,7 +194,8 @@ void validation_predict(const struct validation *v, size_t job, struct validated
     enum status status = load_run_setup(v, row, EXTERNAL_ARGS, &setup, &convention, &diag);
     if (status == STATUS_OK && subsequence_predicts_metric(row->metric)) {
         answer->verdict.fits = true; /* nothing reads it */
-        status = subsequence_predict(&answer->saved_bytes_or_copy_s, &setup, row->metric, &diag);
+        status = subsequence_predict_row_figure(&answer->activation_bytes_or_copy_s, &setup,
+                                                row->metric, &diag);
     } else if (status == STATUS_OK && searches_by_doubling(row)) {
         search_longest(&setup, !row->is_least, answer, &diag);
     } else if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN) {
@@ -263,7 +264,7 @@ static bool same_prediction(const struct external_run *a, const struct external_
            (is_of_step || a->metric == b->metric);
 }
 
-void validation_plan(struct validation *v, const struct external_runs *rows)
+void validation_plan_runs(struct validation *v, const struct external_runs *rows)
 {
     *v = (struct validation){.rows = rows,
                              .load_setup = v->load_setup,
@@ -301,7 +302,7 @@ static void judge_value(struct validation *v, size_t i, double predicted)
     struct validated_row *out = &v->row[i];
     out->result.predicted = predicted / row->si_factor;
     if (row->value == 0) {
-        out->result.outcome = OUTCOME_ZERO;
+        out->result.outcome = OUTCOME_PUBLISHED_ZERO;
         return;
     }
     out->result.relative_error = validation_relative_error(row, out->result.predicted);
@@ -400,7 +401,7 @@ static void judge_row(struct validation *v, size_t i)
     case METRIC_LAST_SUBSEQUENCE_ACTIVATION:
     case METRIC_FIRST_OFFLOAD_MS:
     case METRIC_LAST_OFFLOAD_MS:
-        judge_value(v, i, answer->saved_bytes_or_copy_s);
+        judge_value(v, i, answer->activation_bytes_or_copy_s);
         break;
     case METRIC_VERDICT:
         judge_verdict(v, i, answer);
@@ -425,7 +426,7 @@ void validation_judge(struct validation *v)
 enum status validation_run(struct validation *v, const struct external_runs *rows,
                            struct diag *diag)
 {
-    validation_plan(v, rows);
+    validation_plan_runs(v, rows);
     struct progress progress;
     progress_begin(&progress, v->run_count, 0);
     enum status status =

@@ -36,7 +36,7 @@ struct validated_run {
     bool counts_recompute;
     /* the run's rate, divided by that of the run in column `against` */
     double speedup;
-    double saved_bytes_or_copy_s; /* bytes of saved activations, or the seconds to copy them */
+    double activation_bytes_or_copy_s; /* bytes of saved activations, or the seconds to copy them */
     bool has_baseline;
     struct baseline baseline; /* the step by the closed form */
     int64_t longest_tokens;   /* if lengths are searched: the longest that fits; 0: none fits */
@@ -87,7 +87,7 @@ void validation_release(struct validation *validation);
 
 /* The steps of validation_run(), for a caller that runs the predictions: plan the runs, predict each (in a child
  * process, whose answer the caller copies to answer[run]), and judge the rows. */
-void validation_plan(struct validation *validation, const struct external_runs *rows);
+void validation_plan_runs(struct validation *validation, const struct external_runs *rows);
 void validation_predict(const struct validation *validation, size_t run,
                         struct validated_run *answer);
 void validation_judge(struct validation *validation);

@@ -1,12 +1,12 @@
 /* Drops the results of modules of a layer where activations are otherwise kept (Megatron-LM's --recompute-modules). The
  * ops that made them are repeated in the backward, on buffers of their own.
  *
- * Emission says which buffers a module drops (emit_discard()). An op is repeated if all that it writes is dropped, and
+ * Emission says which buffers a module drops (emit_record_discarded_buffer()). An op is repeated if all that it writes is dropped, and
  * the backward or another repeated op reads some of it. It is repeated just before the first op of the backward that
  * needs it.
  *
  * Two modules, mlp and moe, are functions: Megatron-LM computes each of them again as a whole
- * (tensor_parallel.checkpoint()), before the layer's backward begins; see emit_discard_function(). Their ops that write
+ * (tensor_parallel.checkpoint()), before the layer's backward begins; see emit_record_discarded_function(). Their ops that write
  * a buffer of several layers, such as the one into which tensor ranks gather, are repeated as well. Of the other
  * modules (layernorm, moe_act, mla_up_proj: tensor_parallel.random.CheckpointWithoutOutput) only what is read is made
  * again. A profile that recomputes whole layers repeats all ops of mlp, moe and shared_experts, also those whose
@@ -22,10 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct layer_of_unit {       /* a layer of one unit: positions in the list */
-    uint32_t begin, end;     /* of its forward */
-    uint32_t last_op;        /* the last op of its backward */
-    bool backward_has_begun; /* its backward has begun in the new list */
+struct layer_op_positions_of_unit { /* a layer of one unit: positions in the list */
+    uint32_t begin, end;            /* of its forward */
+    uint32_t last_op;               /* the last op of its backward */
+    bool backward_has_begun;        /* its backward has begun in the new list */
 };
 
 struct discard_pass {
@@ -33,15 +33,15 @@ struct discard_pass {
     struct ir *ir;
     struct op_list new_list;
     uint32_t layer_count;
-    struct layer_of_unit *part; /* unit * layer_count + layer */
-    uint8_t *module;            /* per buffer: 1 + enum recompute_module; 0: it is kept */
+    struct layer_op_positions_of_unit *part; /* unit * layer_count + layer */
+    uint8_t *module; /* per buffer: 1 + enum recompute_module; 0: it is kept */
     /* per op: 1 + enum recompute_module if it is an op of a function (mlp or moe); else 0 */
-    uint8_t *function_of_op;
+    uint8_t *recomputed_module_of_op_plus_1;
     bool *is_shared; /* per buffer: not only one layer's forward writes it, or it is persistent */
     /* per buffer: the one that replaces it in the backward; IR_NONE: none yet */
     uint32_t *repeated_buffer;
     /* per buffer: the number of the last search (repeat_needed_ops()) that needs it; 0: no search has needed it */
-    uint32_t *last_search_that_needs;
+    uint32_t *last_search_that_needs_buffer;
     uint32_t search_count;
     uint32_t *repetition_of_op; /* per op of the forward; IR_NONE: none */
 };
@@ -61,7 +61,8 @@ static uint8_t module_of_op(const struct discard_pass *d, uint32_t op)
     uint8_t module = 0;
     for (uint32_t k = reads; k < operands; k++) {
         const uint32_t buffer = ir_touched_buffer(d->ir, op, k);
-        const uint8_t of = d->is_shared[buffer] ? d->function_of_op[op] : d->module[buffer];
+        const uint8_t of =
+            d->is_shared[buffer] ? d->recomputed_module_of_op_plus_1[op] : d->module[buffer];
         if (of == 0)
             return 0;
         module = of;
@@ -70,7 +71,7 @@ static uint8_t module_of_op(const struct discard_pass *d, uint32_t op)
 }
 
 /* Sets the module of each buffer that is dropped: the buffers that emission names and their 8-bit copies, but no
- * caches, because other units read those. Sets function_of_op for the ops of functions. */
+ * caches, because other units read those. Sets recomputed_module_of_op_plus_1 for the ops of functions. */
 static void mark_dropped_buffers(struct discard_pass *d, const struct op_list *list)
 {
     const struct emit *e = d->e;
@@ -80,7 +81,7 @@ static void mark_dropped_buffers(struct discard_pass *d, const struct op_list *l
     for (uint32_t i = 0; i < e->caches.count; i++)
         d->module[e->caches.buffer[i].i] = 0;
     for (uint32_t i = 0; i < e->repeated_function_count; i++)
-        memset(d->function_of_op + e->repeated_function[i].begin,
+        memset(d->recomputed_module_of_op_plus_1 + e->repeated_function[i].begin,
                1 + e->repeated_function[i].module,
                e->repeated_function[i].end - e->repeated_function[i].begin);
     for (uint32_t i = 0; i < list->count; i++) {
@@ -95,7 +96,7 @@ static void mark_dropped_buffers(struct discard_pass *d, const struct op_list *l
 
 /* Sets is_shared of the written buffers that are persistent, or that not only one layer's forward writes. Such buffers
  * are not dropped; a repeated op writes the same buffer again. */
-static void find_shared_buffers(struct discard_pass *d, const struct op_list *list)
+static void find_buffers_that_cannot_be_dropped(struct discard_pass *d, const struct op_list *list)
 {
     const struct ir *ir = d->ir;
     uint32_t *writer = ir_new_empty_ids(ir->buffer.count);
@@ -124,7 +125,8 @@ static void find_layers_of_units(struct discard_pass *d, const struct op_list *l
             d->part[segment_of_op(d->ir, d->layer_count, op)].last_op = i;
         if (d->ir->op.layer[op] == IR_NONE16 || d->ir->op.phase[op] != PHASE_FORWARD)
             continue;
-        struct layer_of_unit *part = &d->part[segment_of_op(d->ir, d->layer_count, op)];
+        struct layer_op_positions_of_unit *part =
+            &d->part[segment_of_op(d->ir, d->layer_count, op)];
         if (part->begin == part->end)
             part->begin = i;
         part->end = i + 1;
@@ -170,7 +172,7 @@ static bool module_is_function(uint8_t module)
     return module == 1 + RECOMPUTE_MLP || module == 1 + RECOMPUTE_MOE;
 }
 
-/* Repeats the ops of a layer's forward that make the buffers needed in this search (last_search_that_needs is
+/* Repeats the ops of a layer's forward that make the buffers needed in this search (last_search_that_needs_buffer is
  * search_count), and the ops that make the dropped or shared buffers which these read. module: the module of the needed
  * buffers. All its ops are repeated if it is mlp, moe or shared_experts and the profile recomputes whole layers. An op
  * that writes nothing (a wait of the host) is repeated if the op after it is. */
@@ -178,7 +180,7 @@ static void repeat_needed_ops(struct discard_pass *d, const struct op_list *in, 
                               uint8_t module)
 {
     const struct ir *ir = d->ir;
-    const struct layer_of_unit part = d->part[which];
+    const struct layer_op_positions_of_unit part = d->part[which];
     const bool whole = (module_is_function(module) || module == 1 + RECOMPUTE_SHARED_EXPERTS) &&
                        d->e->choices->profile->recomputes_whole_layer;
     const uint32_t search = d->search_count;
@@ -192,13 +194,14 @@ static void repeat_needed_ops(struct discard_pass *d, const struct op_list *in, 
         const uint8_t of = module_of_op(d, op);
         bool needed = operands == reads ? after : whole && of == module;
         for (uint32_t k = reads; of != 0 && k < operands; k++)
-            needed = needed || d->last_search_that_needs[ir_touched_buffer(ir, op, k)] == search;
+            needed =
+                needed || d->last_search_that_needs_buffer[ir_touched_buffer(ir, op, k)] == search;
         after = needed;
         repeats[i - part.begin] = needed;
         for (uint32_t k = 0; needed && k < reads; k++) {
             const uint32_t read = ir_touched_buffer(ir, op, k);
             if (d->module[read] != 0 || d->is_shared[read])
-                d->last_search_that_needs[read] = search;
+                d->last_search_that_needs_buffer[read] = search;
         }
     }
     for (uint32_t i = part.begin; i < part.end; i++)
@@ -224,7 +227,7 @@ static void repeat_functions(struct discard_pass *d, const struct op_list *in, u
             if (!module_is_function(d->module[buffer]))
                 continue;
             module = d->module[buffer];
-            d->last_search_that_needs[buffer] = d->search_count;
+            d->last_search_that_needs_buffer[buffer] = d->search_count;
         }
     }
     if (module != 0)
@@ -247,7 +250,7 @@ static void rewrite_backward(struct discard_pass *d, const struct op_list *in, u
         if (d->module[buffer] == 0)
             continue;
         if (d->repeated_buffer[buffer] == IR_NONE) {
-            d->last_search_that_needs[buffer] = ++d->search_count;
+            d->last_search_that_needs_buffer[buffer] = ++d->search_count;
             repeat_needed_ops(d, in, which, d->module[buffer]);
         }
         if (d->repeated_buffer[buffer] != IR_NONE)
@@ -263,7 +266,7 @@ static void repeat_lifetime_extensions(struct discard_pass *d)
     for (uint32_t i = 0; i < count; i++) {
         const struct lifetime_extension hold = d->e->extension[i];
         const uint32_t buffer = d->repeated_buffer[hold.buffer.i],
-                       until = d->repetition_of_op[hold.until_op.i];
+                       until = d->repetition_of_op[hold.kept_until_op.i];
         if (buffer != IR_NONE && until != IR_NONE)
             emit_extend_lifetime(d->e, (buffer_id){buffer}, (op_id){until});
     }
@@ -279,16 +282,17 @@ void pass_discard(struct emit *e, struct op_list *list)
         .layer_count = layers,
         .part = heap_zalloc(layers * pipeline_unit_count(e->choices), sizeof *d.part),
         .module = heap_zalloc(ir->buffer.count, 1),
-        .function_of_op = heap_zalloc(ir->op.count, 1),
+        .recomputed_module_of_op_plus_1 = heap_zalloc(ir->op.count, 1),
         .is_shared = heap_zalloc(ir->buffer.count, sizeof *d.is_shared),
         .repeated_buffer = ir_new_empty_ids(ir->buffer.count),
-        .last_search_that_needs = heap_zalloc(ir->buffer.count, sizeof *d.last_search_that_needs),
+        .last_search_that_needs_buffer =
+            heap_zalloc(ir->buffer.count, sizeof *d.last_search_that_needs_buffer),
         .repetition_of_op = ir_new_empty_ids(ir->op.count),
     };
     /* The arrays above have rows for the buffers and ops that exist now. Those that the pass adds are never looked
      * up. */
     mark_dropped_buffers(&d, list);
-    find_shared_buffers(&d, list);
+    find_buffers_that_cannot_be_dropped(&d, list);
     find_layers_of_units(&d, list);
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i];
@@ -299,10 +303,10 @@ void pass_discard(struct emit *e, struct op_list *list)
     repeat_lifetime_extensions(&d);
     free(d.part);
     free(d.module);
-    free(d.function_of_op);
+    free(d.recomputed_module_of_op_plus_1);
     free(d.is_shared);
     free(d.repeated_buffer);
-    free(d.last_search_that_needs);
+    free(d.last_search_that_needs_buffer);
     free(d.repetition_of_op);
     op_list_release(list);
     *list = d.new_list;

@@ -104,7 +104,7 @@ static op_id emit_tensor_copy(struct host_layers *h, enum work_kind kind, buffer
     return op;
 }
 
-static void store_segment(struct host_layers *h, uint32_t which)
+static void emit_segment_copies_to_host(struct host_layers *h, uint32_t which)
 {
     struct host_segment *segment = &h->segment[which];
     for (uint32_t i = segment->first_item; i < segment->first_item + segment->item_count; i++) {
@@ -177,7 +177,7 @@ static void rewrite_list(struct host_layers *h, const struct op_list *in)
         }
         op_list_push(&h->new_list, op);
         if (forward && i == segment->end)
-            store_segment(h, which);
+            emit_segment_copies_to_host(h, which);
     }
 }
 

@@ -42,7 +42,7 @@ struct offload_pass {
     struct op_list new_list; /* the list that replaces the old one */
     uint32_t layer_count;
     bool offloads_inputs; /* true: items are inputs of layers; false: outputs of attention's core */
-    bool is_blocking;     /* the host waits for each copy */
+    bool host_waits_for_each_copy; /* the host waits for each copy */
     struct segment *segment;
     struct offloaded_tensor *item;
     uint32_t item_count;
@@ -98,8 +98,9 @@ static void find_offloaded_tensors(struct offload_pass *o, const struct op_list 
 
 /* Emits a copy of an item of a segment to or from the host, and returns the op. The copy starts after the end of op
  * `after` (IR_NONE: at once); if copies are blocking, it starts after all compute that is listed before it instead. */
-static op_id emit_item_copy(struct offload_pass *o, enum work_kind kind, buffer_id from,
-                            buffer_id to, uint32_t segment, op_id after)
+static op_id emit_copy_of_offloaded_tensor(struct offload_pass *o, enum work_kind kind,
+                                           buffer_id from, buffer_id to, uint32_t segment,
+                                           op_id after)
 {
     struct emit *e = o->e;
     e->tags = (struct op_tags){kind == WORK_D2H ? PHASE_FORWARD : PHASE_RECOMPUTE,
@@ -108,8 +109,9 @@ static op_id emit_item_copy(struct offload_pass *o, enum work_kind kind, buffer_
                                IR_NONE16,
                                IR_NONE16,
                                (uint16_t)(segment / o->layer_count)};
-    op_id op = emit_copy(e, kind, o->is_blocking, view_whole(e, from), view_whole(e, to));
-    if (o->is_blocking)
+    op_id op =
+        emit_copy(e, kind, o->host_waits_for_each_copy, view_whole(e, from), view_whole(e, to));
+    if (o->host_waits_for_each_copy)
         after = op_list_last_on(&o->new_list, o->new_list.count, o->ir, e->stream.compute);
     if (after.i != IR_NONE)
         emit_add_dependency(e, op, after);
@@ -117,16 +119,16 @@ static op_id emit_item_copy(struct offload_pass *o, enum work_kind kind, buffer_
     return op;
 }
 
-static void store_buffers(struct offload_pass *o, uint32_t which)
+static void emit_copies_to_host_of_segment(struct offload_pass *o, uint32_t which)
 {
     struct segment *segment = &o->segment[which];
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
         struct offloaded_tensor *item = &o->item[i];
         item->host_buffer = ir_add_buffer_like(o->ir, item->buffer);
         o->ir->buffer.memory[item->host_buffer.i] =
-            o->is_blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
-        segment->last_store_op =
-            emit_item_copy(o, WORK_D2H, item->buffer, item->host_buffer, which, (op_id){IR_NONE});
+            o->host_waits_for_each_copy ? MEMORY_PAGEABLE : MEMORY_PINNED;
+        segment->last_store_op = emit_copy_of_offloaded_tensor(
+            o, WORK_D2H, item->buffer, item->host_buffer, which, (op_id){IR_NONE});
     }
     o->last_store_ops[0] = o->last_store_ops[1];
     o->last_store_ops[1] = segment->last_store_op;
@@ -143,7 +145,8 @@ static void load_segment(struct offload_pass *o, uint32_t which, op_id after)
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
         struct offloaded_tensor *item = &o->item[i];
         item->loaded_buffer = ir_add_buffer_like(o->ir, item->buffer);
-        emit_item_copy(o, WORK_H2D, item->host_buffer, item->loaded_buffer, which, after);
+        emit_copy_of_offloaded_tensor(o, WORK_H2D, item->host_buffer, item->loaded_buffer, which,
+                                      after);
     }
 }
 
@@ -171,17 +174,17 @@ static void rewrite_list(struct offload_pass *o, const struct op_list *in)
         struct segment *segment = &o->segment[which];
         bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
         if (forward && i == segment->begin) {
-            if (!o->is_blocking && o->last_store_ops[0].i != IR_NONE)
+            if (!o->host_waits_for_each_copy && o->last_store_ops[0].i != IR_NONE)
                 emit_add_dependency(o->e, op, o->last_store_ops[0]);
             if (o->offloads_inputs)
-                store_buffers(o, which);
+                emit_copies_to_host_of_segment(o, which);
         }
         if (!forward && which != current) {
             if (current != IR_NONE && current / o->layer_count == which / o->layer_count)
                 last = (op_id){in->op[i - 1]};
             current = which;
             load_segment(o, which, (op_id){IR_NONE});
-            if (!o->is_blocking &&
+            if (!o->host_waits_for_each_copy &&
                 which % o->layer_count > 0) /* fetch one layer ahead, in the same unit */
                 load_segment(o, which - 1, last);
         }
@@ -189,7 +192,7 @@ static void rewrite_list(struct offload_pass *o, const struct op_list *in)
             redirect_reads(o, op.i);
         op_list_push(&o->new_list, op);
         if (forward && !o->offloads_inputs && i == segment->end && segment->items > 0)
-            store_buffers(o, which);
+            emit_copies_to_host_of_segment(o, which);
     }
 }
 
@@ -203,7 +206,7 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list)
         .ir = e->ir,
         .layer_count = layers,
         .offloads_inputs = inputs,
-        .is_blocking = inputs && e->choices->profile->offload_blocking,
+        .host_waits_for_each_copy = inputs && e->choices->profile->offload_blocking,
         .segment = heap_zalloc(segments, sizeof *o.segment),
         .item = heap_alloc(buffers, sizeof *o.item),
         .item_of_buffer = heap_zalloc(buffers, sizeof *o.item_of_buffer),

@@ -24,9 +24,9 @@
 
 /* The consecutive ops of one unit in one chunk of layers, of its forward or of its backward. */
 struct unit_ops_of_chunk {
-    uint32_t begin, end;   /* positions in the list */
-    uint32_t first, count; /* rows of `offloaded` */
-    uint32_t forward_run;  /* for a backward: its forward; else IR_NONE */
+    uint32_t begin, end;              /* positions in the list */
+    uint32_t first, count;            /* rows of `offloaded` */
+    uint32_t forward_run_of_backward; /* for a backward: its forward; else IR_NONE */
     uint16_t unit;
     uint32_t chunk; /* chunk of layers */
     bool forward,
@@ -70,7 +70,7 @@ static void add_ops_of_run(struct offload_by_ratio *r, const struct op_list *in,
     uint32_t op = in->op[begin];
     struct unit_ops_of_chunk run = {.begin = begin,
                                     .end = end,
-                                    .forward_run = IR_NONE,
+                                    .forward_run_of_backward = IR_NONE,
                                     .unit = ir->op.micro[op],
                                     .chunk = r->chunk_of_layer[ir->op.layer[op]],
                                     .forward = ir->op.phase[op] == PHASE_FORWARD,
@@ -79,7 +79,7 @@ static void add_ops_of_run(struct offload_by_ratio *r, const struct op_list *in,
         struct unit_ops_of_chunk *other = &r->run[i];
         if (other->forward && !other->has_backward_run && other->unit == run.unit &&
             other->chunk == run.chunk) {
-            run.forward_run = i;
+            run.forward_run_of_backward = i;
             other->has_backward_run = true;
         }
     }
@@ -223,7 +223,7 @@ static void choose_buffers(struct offload_by_ratio *r, const struct op_list *in)
     for (uint32_t i = 0; i + 1 < r->run_count; i++) {
         struct unit_ops_of_chunk *run = &r->run[i];
         run->first = r->offloaded_count;
-        if (!run->forward || r->run[i + 1].forward_run == i)
+        if (!run->forward || r->run[i + 1].forward_run_of_backward == i)
             continue;
         uint32_t count = list_candidates(r, in, run, class, list);
         uint64_t all = 0, left;
@@ -258,7 +258,8 @@ static op_id emit_part_copy(struct offload_by_ratio *r, enum work_kind kind, str
 
 /* Emits a copy of `from`, the part of a buffer that stays on the device, to `to`; does nothing if that part is
  * empty. */
-static void copy_device_tail(struct offload_by_ratio *r, struct view from, struct view to)
+static void emit_copy_of_part_kept_on_device(struct offload_by_ratio *r, struct view from,
+                                             struct view to)
 {
     if (to.count == 0)
         return;
@@ -286,7 +287,8 @@ static void store_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_
             emit_tensor_like(r->e, whole, m->host_element_count, "on_host", MEMORY_PINNED);
         if (rest > 0)
             m->device_tail = emit_tensor_like(r->e, whole, rest, "tail", MEMORY_HBM);
-        copy_device_tail(r, view_slice(whole, m->host_element_count, rest), m->device_tail);
+        emit_copy_of_part_kept_on_device(r, view_slice(whole, m->host_element_count, rest),
+                                         m->device_tail);
         run->last_copy =
             emit_part_copy(r, WORK_D2H, view_slice(whole, 0, m->host_element_count), m->host_view);
         if (r->e->choices->profile->offload_waits_per_unit && ended.i != IR_NONE)
@@ -299,7 +301,7 @@ static void store_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_
  * listed so far. */
 static void load_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_chunk *run)
 {
-    const struct unit_ops_of_chunk *forward = &r->run[run->forward_run];
+    const struct unit_ops_of_chunk *forward = &r->run[run->forward_run_of_backward];
     op_id ended = r->last_compute_op;
     set_run_labels(r, run, PHASE_BACKWARD);
     for (uint32_t i = forward->first; i < forward->first + forward->count; i++) {
@@ -310,7 +312,7 @@ static void load_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_c
                                         view_slice(m->loaded_view, 0, m->host_element_count));
         if (ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
-        copy_device_tail(
+        emit_copy_of_part_kept_on_device(
             r, m->device_tail,
             view_slice(m->loaded_view, m->host_element_count, all - m->host_element_count));
     }
@@ -322,8 +324,9 @@ static void load_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_c
 static struct unit_ops_of_chunk *next_backward_to_load(struct offload_by_ratio *r, uint32_t i)
 {
     while (++i < r->run_count)
-        if (r->run[i].forward_run != IR_NONE && !r->run[i].is_loaded)
-            return r->run[r->run[i].forward_run].last_copy.i != IR_NONE ? &r->run[i] : NULL;
+        if (r->run[i].forward_run_of_backward != IR_NONE && !r->run[i].is_loaded)
+            return r->run[r->run[i].forward_run_of_backward].last_copy.i != IR_NONE ? &r->run[i]
+                                                                                    : NULL;
     return NULL;
 }
 
@@ -335,7 +338,7 @@ static void begin_run(struct offload_by_ratio *r, uint32_t i)
     r->awaited_by_next_op = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
         store_tensors_of_run(r, before);
-    if (run->forward_run == IR_NONE)
+    if (run->forward_run_of_backward == IR_NONE)
         return;
     if (!run->is_loaded)
         load_tensors_of_run(r, run);

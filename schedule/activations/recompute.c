@@ -32,15 +32,16 @@ struct segment { /* a layer's forward of one unit: positions in the list */
  * several values apply, it is the last of them. */
 enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 
-struct buffer_mark { /* what is known of a buffer */
+struct buffer_in_recomputation { /* what is known of a buffer */
     /* the buffer that repeated ops write in place of this one; IR_NONE: none */
     uint32_t repeated_buffer;
     /* 1 + the last segment whose backward, or whose repeated op, reads it */
     uint32_t needed_until_segment;
     /* 1 + the last segment in which an op that writes the buffer is not repeated; 0: none */
     uint32_t unrepeated_until_segment;
-    bool is_kept;   /* the buffer of the first forward is kept */
-    bool is_cache;  /* it is in e->caches: several units read it, so it is not made again */
+    bool keeps_buffer_of_first_forward; /* the buffer of the first forward is kept */
+    /* it is in e->caches: several units read it, so it is not made again */
+    bool is_cache_read_by_several_units;
     uint8_t origin; /* enum origin, of attention's forward */
 };
 
@@ -49,8 +50,8 @@ struct recompute {
     struct ir *ir;
     struct op_list new_list; /* the list that replaces the old one */
     uint32_t layer_count;
-    struct segment *segment;  /* unit * layer_count + layer */
-    struct buffer_mark *mark; /* per buffer of the first forward */
+    struct segment *segment;              /* unit * layer_count + layer */
+    struct buffer_in_recomputation *mark; /* per buffer of the first forward */
     /* per op of the first forward: the op that repeats it; IR_NONE: none does */
     uint32_t *repetition_of_op;
     bool keeps_some_buffers; /* some buffers are kept */
@@ -91,7 +92,7 @@ static bool repeats_core(const struct recompute *r)
  * cp_comm_type). There the core includes the exchange of queries, keys and values. So buffers that are received from
  * other ranks, or made from such before the core (FROM_RANKS), are made again. Those that are made from the core's
  * result (FROM_CORE) are not. */
-static void find_origins(struct recompute *r)
+static void find_attention_origin_of_buffers(struct recompute *r)
 {
     const struct ir *ir = r->ir;
     for (uint32_t op = 0; repeats_core(r) && op < ir->op.count; op++) {
@@ -104,7 +105,8 @@ static void find_origins(struct recompute *r)
             continue;
         for (uint32_t k = 0; k < reads; k++) {
             uint32_t buffer = ir_touched_buffer(ir, op, k);
-            uint8_t own = r->mark[buffer].is_kept ? FROM_CORE : r->mark[buffer].origin;
+            uint8_t own =
+                r->mark[buffer].keeps_buffer_of_first_forward ? FROM_CORE : r->mark[buffer].origin;
             origin = own > origin ? own : origin;
         }
         for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++) {
@@ -133,14 +135,15 @@ static void find_segments(struct recompute *r, const struct op_list *list)
  * that lead only to saved tensors. Outside attention it is false, except with SELECTIVE_OP. For an op that writes
  * nothing (a wait of the host) it is `after`, the answer for the next op. The caller walks the segment backwards, and
  * has set needed_until_segment of the buffers that the backward and later repeated ops read. */
-static bool leads_only_to_saved(const struct recompute *r, uint32_t op, uint32_t which, bool after)
+static bool op_feeds_only_saved_buffers(const struct recompute *r, uint32_t op, uint32_t which,
+                                        bool after)
 {
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
     bool core = r->ir->op.region[op] == REGION_ATTENTION ||
                 r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
     for (uint32_t k = reads; core && k < operands; k++) {
-        const struct buffer_mark *mark = &r->mark[ir_touched_buffer(r->ir, op, k)];
-        core = mark->is_kept || mark->needed_until_segment != which + 1;
+        const struct buffer_in_recomputation *mark = &r->mark[ir_touched_buffer(r->ir, op, k)];
+        core = mark->keeps_buffer_of_first_forward || mark->needed_until_segment != which + 1;
     }
     return operands > reads ? core : after;
 }
@@ -151,7 +154,7 @@ static bool writes_only_caches(const struct recompute *r, uint32_t op)
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
     bool all_are_caches = operands > reads;
     for (uint32_t k = reads; all_are_caches && k < operands; k++)
-        all_are_caches = r->mark[ir_touched_buffer(r->ir, op, k)].is_cache;
+        all_are_caches = r->mark[ir_touched_buffer(r->ir, op, k)].is_cache_read_by_several_units;
     return all_are_caches;
 }
 
@@ -168,7 +171,7 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
         uint32_t op = list->op[i];
         if (!is_in_forward_of(r, op, which) || writes_only_caches(r, op))
             continue;
-        if (r->keeps_some_buffers && (core = leads_only_to_saved(r, op, which, core))) {
+        if (r->keeps_some_buffers && (core = op_feeds_only_saved_buffers(r, op, which, core))) {
             repeats[i - segment.begin] = repeats_core(r);
             continue;
         }
@@ -220,8 +223,9 @@ static void repeat_op(struct recompute *r, uint32_t op)
     assert(operands <= ARRAY_LEN(of));
     for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = ir_touched_buffer(ir, op, k);
-        struct buffer_mark *mark = &r->mark[buffer];
-        bool shared = mark->is_cache || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
+        struct buffer_in_recomputation *mark = &r->mark[buffer];
+        bool shared =
+            mark->is_cache_read_by_several_units || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
         /* a cache or a persistent buffer gets no second buffer, since the repetition writes the same values */
         if (mark->repeated_buffer == IR_NONE && !shared)
             mark->repeated_buffer = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
@@ -252,8 +256,8 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
         bool own = is_in_layer_backward(ir, in->op[i]) &&
                    segment_of_op(r->ir, r->layer_count, in->op[i]) == which;
         for (uint32_t k = 0; own && k < ir->op.read_count[in->op[i]]; k++) {
-            struct buffer_mark *mark = &r->mark[ir_touched_buffer(ir, in->op[i], k)];
-            if (mark->origin != FROM_RANKS || mark->is_kept)
+            struct buffer_in_recomputation *mark = &r->mark[ir_touched_buffer(ir, in->op[i], k)];
+            if (mark->origin != FROM_RANKS || mark->keeps_buffer_of_first_forward)
                 mark->needed_until_segment = which + 1;
         }
     }
@@ -292,7 +296,7 @@ static void repeat_lifetime_extensions(struct recompute *r)
     for (uint32_t i = 0; i < count; i++) {
         struct lifetime_extension hold = r->e->extension[i];
         uint32_t buffer = r->mark[hold.buffer.i].repeated_buffer,
-                 until = r->repetition_of_op[hold.until_op.i];
+                 until = r->repetition_of_op[hold.kept_until_op.i];
         if (buffer != IR_NONE && until != IR_NONE)
             emit_extend_lifetime(r->e, (buffer_id){buffer}, (op_id){until});
     }
@@ -320,11 +324,11 @@ void pass_recompute(struct emit *e, struct op_list *list)
     for (uint32_t i = 0; i < ir->buffer.count; i++)
         r.mark[i].repeated_buffer = IR_NONE;
     for (uint32_t i = 0; i < e->caches.count; i++)
-        r.mark[e->caches.buffer[i].i].is_cache = true;
+        r.mark[e->caches.buffer[i].i].is_cache_read_by_several_units = true;
     for (uint32_t i = 0; keeps && i < e->kept_buffers.count; i++)
-        r.mark[e->kept_buffers.buffer[i].i].is_kept = true;
+        r.mark[e->kept_buffers.buffer[i].i].keeps_buffer_of_first_forward = true;
     find_segments(&r, list);
-    find_origins(&r);
+    find_attention_origin_of_buffers(&r);
 
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];

@@ -52,11 +52,11 @@ static bool find_runs(struct repeat_finder *f)
 }
 
 /* True if every op whose layer or unit is the last one before the gap or the first one after it belongs to a run. */
-static bool every_op_is_next_to_a_gap(const struct repeat_finder *f)
+static bool all_ops_at_gaps_belong_to_runs(const struct repeat_finder *f)
 {
     const struct repeats *r = &f->ir->repeats;
     for (uint32_t op = f->role->op_begin; op < f->role->op_begin + f->role->op_count; op++) {
-        int32_t label = iteration_label(f->ir, op, r->iterations_are_units),
+        int32_t label = iteration_label_of_op(f->ir, op, r->iterations_are_units),
                 value = label / r->layers_per_period;
         if (label >= 0 && (value == r->first_copied_value || value == r->first_copied_value - 1) &&
             repeats_place_of(r, op).run == NULL)
@@ -111,7 +111,7 @@ static bool operands_correspond(const struct repeat_finder *f, uint32_t op, int3
     const struct ir *ir = f->ir;
     const uint32_t *a = ir_operands(ir, op), *b = ir_operands(ir, other);
     for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
-        if ((a[k] & IR_RANGE) != (b[k] & IR_RANGE))
+        if ((a[k] & IR_OPERAND_IS_RANGE_ROW) != (b[k] & IR_OPERAND_IS_RANGE_ROW))
             return false;
         if (!buffers_correspond(f, op, value, ir_buffer_of(ir, a[k]), ir_buffer_of(ir, b[k]), step))
             return false;
@@ -163,13 +163,13 @@ bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op)
                               .first_run = ir->repeats.run_count};
     if (role >= ir->role_count)
         return false;
-    bool found = find_runs(&f) && every_op_is_next_to_a_gap(&f);
+    bool found = find_runs(&f) && all_ops_at_gaps_belong_to_runs(&f);
     for (uint32_t i = f.first_run; found && i < ir->repeats.run_count; i++)
         found = iterations_correspond(&f, &ir->repeats.run[i]);
     return found;
 }
 
-uint32_t repeats_instances_of_state(const struct ir *ir, uint32_t buffer)
+uint32_t repeats_count_buffer_instances(const struct ir *ir, uint32_t buffer)
 {
     const struct repeats *r = &ir->repeats;
     uint16_t binding = ir->buffer.binding[buffer];

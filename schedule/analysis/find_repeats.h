@@ -19,6 +19,6 @@ bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op);
 
 /* Returns the number of instances that a persistent buffer has in the whole list: 1 + copies_per_gap if it belongs to
  * the layers that are copied, else 1. */
-uint32_t repeats_instances_of_state(const struct ir *ir, uint32_t buffer);
+uint32_t repeats_count_buffer_instances(const struct ir *ir, uint32_t buffer);
 
 #endif

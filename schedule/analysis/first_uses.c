@@ -6,9 +6,9 @@
 void first_uses_release(struct first_uses *first_uses)
 {
     free(first_uses->first_op);
-    free(first_uses->clock_row);
+    free(first_uses->early_clock_row_by_buffer);
     free(first_uses->early_clocks);
-    free(first_uses->by_first_use);
+    free(first_uses->buffers_by_first_use);
     *first_uses = (struct first_uses){0};
 }
 
@@ -16,24 +16,27 @@ void first_uses_add_unordered_touch(struct first_uses *b, const struct order *or
                                     uint32_t buffer, uint32_t op)
 {
     size_t size = b->clock_width * sizeof *b->early_clocks;
-    if (b->clock_row[buffer] == IR_NONE) {
-        b->clock_row[buffer] = b->early_clock_count++;
+    if (b->early_clock_row_by_buffer[buffer] == IR_NONE) {
+        b->early_clock_row_by_buffer[buffer] = b->early_clock_count++;
         b->early_clocks = heap_grow(b->early_clocks, &b->capacity, b->early_clock_count, size);
-        memcpy(b->early_clocks + (size_t)b->clock_row[buffer] * b->clock_width,
+        memcpy(b->early_clocks + (size_t)b->early_clock_row_by_buffer[buffer] * b->clock_width,
                order_clock_of(order, b->first_op[buffer]), size);
     }
-    first_uses_lower_clock(b->early_clocks + (size_t)b->clock_row[buffer] * b->clock_width,
+    first_uses_lower_clock(b->early_clocks +
+                               (size_t)b->early_clock_row_by_buffer[buffer] * b->clock_width,
                            order_clock_of(order, op), b->clock_width);
 }
 
 void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t buffers)
 {
     b->first_op = heap_realloc(b->first_op, buffers, sizeof *b->first_op);
-    b->clock_row = heap_realloc(b->clock_row, buffers, sizeof *b->clock_row);
-    b->by_first_use = heap_realloc(b->by_first_use, buffers, sizeof *b->by_first_use);
-    b->used_count = 0;
+    b->early_clock_row_by_buffer =
+        heap_realloc(b->early_clock_row_by_buffer, buffers, sizeof *b->early_clock_row_by_buffer);
+    b->buffers_by_first_use =
+        heap_realloc(b->buffers_by_first_use, buffers, sizeof *b->buffers_by_first_use);
+    b->used_buffer_count = 0;
     memset(b->first_op, 0xff, buffers * sizeof *b->first_op);
-    memset(b->clock_row, 0xff, buffers * sizeof *b->clock_row);
+    memset(b->early_clock_row_by_buffer, 0xff, buffers * sizeof *b->early_clock_row_by_buffer);
     if (b->clock_width != order->clock_width)
         b->capacity = 0;
     b->clock_width = order->clock_width;
@@ -48,8 +51,9 @@ void first_uses_of_role(struct first_uses *b, const struct ir *ir, const struct 
             first_uses_add_touch(b, order, ir_touched_buffer(ir, op, k), op);
 }
 
-bool first_uses_is_after_set(const struct first_uses *first_uses, const struct order *order,
-                             uint32_t buffer, const op_id *set, uint32_t count)
+bool first_uses_starts_after_free_set(const struct first_uses *first_uses,
+                                      const struct order *order, uint32_t buffer, const op_id *set,
+                                      uint32_t count)
 {
     const uint32_t *clock = first_uses_clock(first_uses, order, buffer);
     for (uint32_t k = 0; k < count; k++) {

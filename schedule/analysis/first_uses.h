@@ -19,12 +19,12 @@ struct first_uses {
     /* [buffers] the first op of the role that reads or writes each buffer; IR_NONE: none does */
     uint32_t *first_op;
     /* [buffers] row of `early_clocks` with the clock of the first use; IR_NONE: it is the clock of op `first_op` */
-    uint32_t *clock_row;
+    uint32_t *early_clock_row_by_buffer;
     uint32_t *early_clocks; /* (early_clock_count, clock_width) */
     size_t capacity;        /* rows for which early_clocks has room */
     uint32_t early_clock_count, clock_width;
-    uint32_t *by_first_use; /* the buffers in the order of their first uses */
-    uint32_t used_count;
+    uint32_t *buffers_by_first_use; /* the buffers in the order of their first uses */
+    uint32_t used_buffer_count;
 };
 
 void first_uses_release(struct first_uses *first_uses);
@@ -45,7 +45,7 @@ static inline void first_uses_add_touch(struct first_uses *first_uses, const str
     uint32_t first = first_uses->first_op[buffer];
     if (first == IR_NONE) {
         first_uses->first_op[buffer] = op;
-        first_uses->by_first_use[first_uses->used_count++] = buffer;
+        first_uses->buffers_by_first_use[first_uses->used_buffer_count++] = buffer;
     } else if (first != op && !order_is_before(order, first, op)) {
         first_uses_add_unordered_touch(first_uses, order, buffer, op);
     }
@@ -66,13 +66,14 @@ static inline void first_uses_lower_clock(uint32_t *clock, const uint32_t *other
 static inline const uint32_t *first_uses_clock(const struct first_uses *first_uses,
                                                const struct order *order, uint32_t buffer)
 {
-    uint32_t early = first_uses->clock_row[buffer];
+    uint32_t early = first_uses->early_clock_row_by_buffer[buffer];
     return early == IR_NONE ? order_clock_of(order, first_uses->first_op[buffer])
                             : first_uses->early_clocks + (size_t)early * first_uses->clock_width;
 }
 
 /* True if all ops of set[count], the free set of another buffer, have ended when the live range of `buffer` starts. */
-bool first_uses_is_after_set(const struct first_uses *first_uses, const struct order *order,
-                             uint32_t buffer, const op_id *set, uint32_t count);
+bool first_uses_starts_after_free_set(const struct first_uses *first_uses,
+                                      const struct order *order, uint32_t buffer, const op_id *set,
+                                      uint32_t count);
 
 #endif

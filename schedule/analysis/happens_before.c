@@ -12,7 +12,7 @@ void order_release(struct order *order)
 {
     free(order->clocks);
     free(order->stream_of_op);
-    free(order->last_of_stream_plus_1);
+    free(order->last_op_of_stream_plus_1);
     free(order->host_clock);
     *order = (struct order){0};
 }
@@ -42,10 +42,10 @@ void order_begin_list(struct order *order, uint32_t streams, uint32_t first_op)
     order->first_op = first_op;
     order->op_count = 0;
     order->stream_count = streams;
-    order->last_of_stream_plus_1 =
-        heap_realloc(order->last_of_stream_plus_1, width, sizeof *order->last_of_stream_plus_1);
+    order->last_op_of_stream_plus_1 = heap_realloc(order->last_op_of_stream_plus_1, width,
+                                                   sizeof *order->last_op_of_stream_plus_1);
     order->host_clock = heap_realloc(order->host_clock, width, sizeof *order->host_clock);
-    memset(order->last_of_stream_plus_1, 0, width * sizeof *order->last_of_stream_plus_1);
+    memset(order->last_op_of_stream_plus_1, 0, width * sizeof *order->last_op_of_stream_plus_1);
     memset(order->host_clock, 0, width * sizeof *order->host_clock);
     reserve_clocks(order, 1);
 }
@@ -63,16 +63,16 @@ static inline uint32_t *clock_of_open_op(struct order *order)
     return order->clocks + (size_t)order->op_count * order->clock_width;
 }
 
-const uint32_t *order_open_op(struct order *order, enum order_op_place place, uint32_t stream)
+const uint32_t *order_open_op(struct order *order, enum order_op_kind place, uint32_t stream)
 {
     reserve_clocks(order, order->op_count + 1);
     uint32_t *row = clock_of_open_op(order), tail = 0;
-    order->open_op_place = (uint8_t)place;
+    order->open_op_kind = (uint8_t)place;
     order->stream_of_op[order->op_count] = ORDER_NO_STREAM;
-    if (place != ORDER_HOST) {
+    if (place != ORDER_RUNS_ON_HOST_ONLY) {
         assert(stream < order->stream_count);
-        tail = order->last_of_stream_plus_1[stream];
-        if (place != ORDER_SYNC)
+        tail = order->last_op_of_stream_plus_1[stream];
+        if (place != ORDER_HOST_WAITS_FOR_STREAM)
             order->stream_of_op[order->op_count] = (uint8_t)stream;
     }
     memcpy(row, order->host_clock, order->clock_width * sizeof *row);
@@ -102,8 +102,8 @@ void order_close_op(struct order *order)
     uint32_t op = order->first_op + order->op_count;
     uint8_t stream = order->stream_of_op[order->op_count];
     if (stream != ORDER_NO_STREAM)
-        order->last_of_stream_plus_1[stream] = op + 1;
-    if (order->open_op_place != ORDER_STREAM) {
+        order->last_op_of_stream_plus_1[stream] = op + 1;
+    if (order->open_op_kind != ORDER_RUNS_ON_STREAM) {
         memcpy(order->host_clock, clock_of_open_op(order),
                order->clock_width * sizeof *order->host_clock);
         if (stream != ORDER_NO_STREAM)
@@ -112,13 +112,13 @@ void order_close_op(struct order *order)
     order->op_count++;
 }
 
-enum order_op_place order_op_place_of(const struct ir *ir, uint32_t op)
+enum order_op_kind order_kind_of_op(const struct ir *ir, uint32_t op)
 {
     if (ir->op.kind[op] == WORK_HOST_SYNC)
-        return ORDER_SYNC;
+        return ORDER_HOST_WAITS_FOR_STREAM;
     if (ir->op.kind[op] == WORK_BARRIER)
-        return ORDER_HOST;
-    return ir_blocks_host(ir, op) ? ORDER_BLOCKING : ORDER_STREAM;
+        return ORDER_RUNS_ON_HOST_ONLY;
+    return ir_blocks_host(ir, op) ? ORDER_BLOCKS_HOST_UNTIL_DONE : ORDER_RUNS_ON_STREAM;
 }
 
 void order_compute_role(struct order *order, const struct ir *ir, uint32_t role)
@@ -127,7 +127,7 @@ void order_compute_role(struct order *order, const struct ir *ir, uint32_t role)
     order_begin_list(order, ir->stream_count, r->op_begin);
     reserve_clocks(order, r->op_count + 1);
     for (uint32_t op = r->op_begin; op < r->op_begin + r->op_count; op++) {
-        order_open_op(order, order_op_place_of(ir, op), ir->op.stream[op]);
+        order_open_op(order, order_kind_of_op(ir, op), ir->op.stream[op]);
         const op_id *wait = ir_waits(ir, op);
         for (uint32_t i = 0; i < ir->op.wait_count[op]; i++)
             order_add_wait(order, wait[i].i);

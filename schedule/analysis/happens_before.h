@@ -14,7 +14,7 @@
  * look at the clock of the op it is about to emit:
  *
  *     order_begin_list(&order, ir->stream_count, first_op);
- *     for each op: order_open_op(&order, ORDER_STREAM, stream);
+ *     for each op: order_open_op(&order, ORDER_RUNS_ON_STREAM, stream);
  *                  if (!order_open_op_follows(&order, writer)) order_add_wait(&order, writer);  // a wait
  *                  order_close_op(&order); */
 #ifndef SCHEDULE_ANALYSIS_HAPPENS_BEFORE_H
@@ -26,11 +26,11 @@
 #include <stdint.h>
 
 /* The kinds of ops that the order distinguishes, by where an op runs and what it makes wait. */
-enum order_op_place {
-    ORDER_STREAM,   /* runs on its stream */
-    ORDER_BLOCKING, /* runs on its stream, and the host waits for its end */
-    ORDER_SYNC,     /* HOST_SYNC: the host waits for what was issued on the stream */
-    ORDER_HOST,     /* BARRIER: on the host, in no stream */
+enum order_op_kind {
+    ORDER_RUNS_ON_STREAM,         /* runs on its stream */
+    ORDER_BLOCKS_HOST_UNTIL_DONE, /* runs on its stream, and the host waits for its end */
+    ORDER_HOST_WAITS_FOR_STREAM,  /* HOST_SYNC: the host waits for what was issued on the stream */
+    ORDER_RUNS_ON_HOST_ONLY,      /* BARRIER: on the host, in no stream */
     ORDER_PLACE_COUNT
 };
 
@@ -45,11 +45,12 @@ struct order {
     uint32_t clock_width;  /* number of columns of a row; columns that are not in use are 0 */
     uint32_t *clocks;      /* (op_count, clock_width) */
     uint8_t *stream_of_op; /* (op_count) the op's stream, or ORDER_NO_STREAM */
-    uint32_t *last_of_stream_plus_1; /* (stream_count) 1 + the last op of the stream; 0: none yet */
+    /* (stream_count) 1 + the last op of the stream; 0: none yet */
+    uint32_t *last_op_of_stream_plus_1;
     /* (clock_width) for each stream, 1 + the last op that has ended when the host issues the next op */
     uint32_t *host_clock;
     uint32_t capacity;
-    uint8_t open_op_place; /* enum order_op_place of the op under construction */
+    uint8_t open_op_kind; /* enum order_op_kind of the op under construction */
 };
 
 void order_release(struct order *order);
@@ -62,8 +63,8 @@ void order_compute_role(struct order *order, const struct ir *ir, uint32_t role)
 void order_begin_list(struct order *order, uint32_t streams, uint32_t first_op);
 
 /* Opens the next op, whose id is first_op + op_count, and returns its clock before any waits are joined. The pointer is
- * valid until the next order_open_op(). `stream` is the op's stream column; ORDER_HOST ignores it. */
-const uint32_t *order_open_op(struct order *order, enum order_op_place place, uint32_t stream);
+ * valid until the next order_open_op(). `stream` is the op's stream column; ORDER_RUNS_ON_HOST_ONLY ignores it. */
+const uint32_t *order_open_op(struct order *order, enum order_op_kind place, uint32_t stream);
 
 /* Makes the open op wait for `op`. Does nothing if `op` does not come earlier in the list. */
 void order_add_wait(struct order *order, uint32_t op);
@@ -72,7 +73,7 @@ void order_add_wait(struct order *order, uint32_t op);
 void order_close_op(struct order *order);
 
 /* Returns where an op of a schedule runs, and what waits for it. */
-enum order_op_place order_op_place_of(const struct ir *ir, uint32_t op);
+enum order_op_kind order_kind_of_op(const struct ir *ir, uint32_t op);
 
 static inline const uint32_t *order_clock_of(const struct order *order, uint32_t op)
 {

@@ -45,7 +45,7 @@ static int32_t layer_of_optimizer_states(const struct ir *ir, uint32_t op)
     return -1;
 }
 
-int32_t iteration_label(const struct ir *ir, uint32_t op, bool of_units)
+int32_t iteration_label_of_op(const struct ir *ir, uint32_t op, bool of_units)
 {
     if (of_units)
         return ir->op.micro[op] != IR_NONE16 ? ir->op.micro[op] : -1;
@@ -81,7 +81,7 @@ static struct op_blocks find_blocks(const struct ir *ir, const struct role *role
     struct op_blocks b = {.row = heap_alloc((size_t)role->op_count + 1, sizeof *b.row)};
     int32_t updated = -2;
     for (uint32_t op = begin; op < end; op++) {
-        int32_t label = iteration_label(ir, op, of_units);
+        int32_t label = iteration_label_of_op(ir, op, of_units);
         bool optimizer = ir->op.phase[op] == PHASE_OPTIMIZER;
         uint64_t forward = ir->op.phase[op] == PHASE_FORWARD,
                  unit = of_units ? 0 : ir->op.micro[op],
@@ -165,7 +165,7 @@ static void find_label_step(struct iterations *run, const struct op_block *block
  * grow or fall by one period from each iteration to the next. The first label must be the first layer of a period if
  * labels grow, and the last one if they fall. In the optimizer an iteration updates one bundle, which has all layers of
  * a period and carries the label of the first. */
-static bool may_become_run(const struct repeats *r, const struct iterations *run)
+static bool can_be_run_of_iterations(const struct repeats *r, const struct iterations *run)
 {
     int32_t layers = r->layers_per_period, at = run->first % layers;
     return run->first >= 0 && (run->step == layers || run->step == -layers) &&
@@ -193,7 +193,7 @@ static struct iterations find_iterations_at(const struct ir *ir, const struct op
         for (uint32_t i = 0; i < length; i++)
             run.ops_per_iteration += b->row[at + i].op_count;
         find_label_step(&run, &b->row[at], r->iterations_are_units);
-        if (may_become_run(r, &run))
+        if (can_be_run_of_iterations(r, &run))
             return run;
         break;
     }

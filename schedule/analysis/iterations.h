@@ -30,7 +30,7 @@ struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t 
 
 /* Returns the layer with which an op is labelled or, for an op of the optimizer without a label, the first layer whose
  * states it updates; with of_units the unit with which the op is labelled. -1: none. */
-int32_t iteration_label(const struct ir *ir, uint32_t op, bool of_units);
+int32_t iteration_label_of_op(const struct ir *ir, uint32_t op, bool of_units);
 
 /* Returns the layer of a bundle, or the first of its layers; -1: none. */
 int32_t bundle_first_layer(const struct ir *ir, uint16_t bundle);

@@ -18,7 +18,7 @@ struct accesses {
     uint8_t read_stream, write_stream; /* the streams of these ops */
     /* the stream of all accesses in the lists; SEVERAL_STREAMS: several streams */
     uint8_t stream_of_listed;
-    bool has_lists;
+    bool has_lists_of_accesses;
 };
 
 enum {
@@ -29,7 +29,7 @@ enum {
 
 struct waits {
     const struct order *order;
-    struct accesses *accesses_of; /* [buffers] */
+    struct accesses *accesses_of_each_buffer; /* [buffers] */
     struct access *access;
     size_t access_capacity;
     uint32_t access_count;
@@ -43,16 +43,17 @@ struct waits *waits_new(const struct order *order, uint32_t buffers)
 {
     struct waits *w = heap_zalloc(1, sizeof *w);
     w->order = order;
-    w->accesses_of = heap_alloc(buffers, sizeof *w->accesses_of);
+    w->accesses_of_each_buffer = heap_alloc(buffers, sizeof *w->accesses_of_each_buffer);
     for (uint32_t b = 0; b < buffers; b++)
-        w->accesses_of[b] = (struct accesses){.last_read = IR_NONE, .last_write = IR_NONE};
+        w->accesses_of_each_buffer[b] =
+            (struct accesses){.last_read = IR_NONE, .last_write = IR_NONE};
     w->first_spare_access = IR_NONE;
     return w;
 }
 
 void waits_free(struct waits *w)
 {
-    free(w->accesses_of);
+    free(w->accesses_of_each_buffer);
     free(w->access);
     free(w->added_waits);
     free(w->needed_waits);
@@ -91,8 +92,8 @@ uint32_t waits_add_conflicts_of(struct waits *w, const struct touch *touch, uint
                                 uint8_t stream)
 {
     for (const struct touch *end = touch + count; touch < end; touch++) {
-        const struct accesses *of = &w->accesses_of[touch->buffer];
-        if (of->has_lists) {
+        const struct accesses *of = &w->accesses_of_each_buffer[touch->buffer];
+        if (of->has_lists_of_accesses) {
             if (of->stream_of_listed != stream)
                 add_conflicts(w, of->last_write, touch);
             if (of->stream_of_listed != stream && touch->is_write)
@@ -168,7 +169,7 @@ static void convert_to_lists(struct waits *w, struct accesses *of)
 {
     struct touch whole = {.end_element = WAITS_END_OF_BUFFER};
     uint32_t read = of->last_read, write = of->last_write;
-    of->has_lists = true;
+    of->has_lists_of_accesses = true;
     of->last_read = of->last_write = IR_NONE;
     if (read != IR_NONE)
         add_access_to_list(w, of, &whole, of->read_stream, read);
@@ -181,20 +182,21 @@ void waits_record_touches(struct waits *w, const struct touch *touch, uint32_t c
                           uint8_t stream, uint32_t op)
 {
     for (; count > 0; count--, touch++) {
-        struct accesses *of = &w->accesses_of[touch->buffer];
+        struct accesses *of = &w->accesses_of_each_buffer[touch->buffer];
         bool whole = touch->end_element == WAITS_END_OF_BUFFER && touch->first_element == 0;
-        if (!of->has_lists && whole && touch->is_write) {
+        if (!of->has_lists_of_accesses && whole && touch->is_write) {
             of->last_write = op;
             of->write_stream = stream;
             of->last_read = IR_NONE;
             continue;
         }
-        if (!of->has_lists && whole && (of->last_read == IR_NONE || of->read_stream == stream)) {
+        if (!of->has_lists_of_accesses && whole &&
+            (of->last_read == IR_NONE || of->read_stream == stream)) {
             of->last_read = op;
             of->read_stream = stream;
             continue;
         }
-        if (!of->has_lists)
+        if (!of->has_lists_of_accesses)
             convert_to_lists(w, of);
         drop_superseded_accesses(w, &of->last_read, touch,
                                  touch->is_write ? SEVERAL_STREAMS : stream);

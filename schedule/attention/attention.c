@@ -45,8 +45,8 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
     buffer_id qkv;
     struct qkv *const apart = &e->layer_saved[layer].projected;
     *apart = (struct qkv){0};
-    if (project_is_apart(e)) {
-        *apart = project_apart(e, layer, normed, rows);
+    if (project_splits_q_k_and_v(e)) {
+        *apart = project_q_k_and_v_separately(e, layer, normed, rows);
         emit_mark_saved_product(e, apart->q.buffer);
         emit_mark_saved_product(e, apart->v.buffer);
         qkv = apart->q.buffer; /* exchange_qkv() finds the other two */

@@ -30,7 +30,7 @@ struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer)
     z.kv_width = z.core_kv_heads * z.head_dim;
     z.v_width = z.core_kv_heads * transformer_v_head_dim(m);
     z.norms_heads = transformer_layer_norms_heads(m, layer);
-    z.is_split_before_pack = latent || z.norms_heads || z.core_kv_heads != z.kv_heads;
+    z.splits_qkv_before_pack = latent || z.norms_heads || z.core_kv_heads != z.kv_heads;
     return z;
 }
 
@@ -53,8 +53,8 @@ static struct view add_layout_copies(struct emit *e, struct view x, int count, c
 }
 
 /* Returns x itself if `to` is empty or begins where x does; else copies x into `to` and returns that. */
-static struct view copy_into_target(struct emit *e, struct view x, struct view to, int64_t rows,
-                                    int64_t cols)
+static struct view copy_unless_already_there(struct emit *e, struct view x, struct view to,
+                                             int64_t rows, int64_t cols)
 {
     if (to.count == 0 || (x.buffer.i == to.buffer.i && x.begin == to.begin))
         return x;
@@ -215,14 +215,14 @@ static void exchange_latents_backward(struct emit *e, uint32_t layer, const stru
 
 /* Returns those rows of `all` that belong to the sequence whose queries are q. `all` holds the keys or the values, of
  * `width` columns, of all sequences; rows: the number of tokens of a sequence. */
-static struct view rows_of_same_sequence(struct view q, int64_t q_width, struct view all,
-                                         int64_t width, int64_t rows)
+static struct view kv_rows_of_query_sequence(struct view q, int64_t q_width, struct view all,
+                                             int64_t width, int64_t rows)
 {
     return view_rows(all.buffer, (int64_t)q.begin / q_width, rows, width);
 }
 
 /* Splits qkv[rank_tokens, projection_width] into q, k and v. If the layer has computed them by a product each
- * (project_is_apart()), qkv holds q only, and k and v are taken from e->layer_saved. Applies the norms and the rotation
+ * (project_splits_q_k_and_v()), qkv holds q only, and k and v are taken from e->layer_saved. Applies the norms and the rotation
  * that come before the exchange, and packs each part as [head_ranks, rank_tokens, columns of a head rank]. With one
  * head rank nothing is packed, and the op that makes k or v last writes it to `to` where that is not empty; if that op
  * cannot, exchange_qkv() copies the result. */
@@ -231,7 +231,7 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
 {
     struct view none = view_none(), positions = z->rank_positions;
     const struct qkv *apart = &e->layer_saved[layer].projected;
-    if (!z->is_split_before_pack && apart->q.count == 0) {
+    if (!z->splits_qkv_before_pack && apart->q.count == 0) {
         if (z->rope_before_exchange) {
             struct view rotated = emit_compute_tensor(e, "rotated", CATEGORY_ACTIVATION,
                                                       z->rank_tokens, z->projection_width);
@@ -246,10 +246,10 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
     else if (apart->q.count > 0)
         parts = (struct qkv){
             qkv,
-            rows_of_same_sequence(qkv, z->q_width, apart->k,
-                                  transformer_kv_columns(e->choices->model), z->rank_tokens),
-            rows_of_same_sequence(qkv, z->q_width, apart->v,
-                                  transformer_v_columns(e->choices->model), z->rank_tokens)};
+            kv_rows_of_query_sequence(qkv, z->q_width, apart->k,
+                                      transformer_kv_columns(e->choices->model), z->rank_tokens),
+            kv_rows_of_query_sequence(qkv, z->q_width, apart->v,
+                                      transformer_v_columns(e->choices->model), z->rank_tokens)};
     else
         parts =
             split_qkv(e, qkv, z->rank_tokens, 1, (struct qkv){none, none, expands ? none : to.v});
@@ -301,8 +301,8 @@ struct qkv exchange_qkv(struct emit *e, uint32_t layer, const struct head_exchan
         parts.k = rotate_heads(e, parts.k, positions, z->group_tokens,
                                z->core_kv_heads / z->head_ranks, false, to.k);
     }
-    parts.k = copy_into_target(e, parts.k, to.k, z->group_tokens, width);
-    parts.v = copy_into_target(e, parts.v, to.v, z->group_tokens, v_width);
+    parts.k = copy_unless_already_there(e, parts.k, to.k, z->group_tokens, width);
+    parts.v = copy_unless_already_there(e, parts.v, to.v, z->group_tokens, v_width);
     return parts;
 }
 
@@ -314,7 +314,8 @@ struct view exchange_core_output(struct emit *e, const struct head_exchange *z, 
                                z->o_width / z->head_ranks);
 }
 
-void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, struct view out)
+void exchange_attention_output(struct emit *e, const struct head_exchange *z, struct view o,
+                               struct view out)
 {
     int64_t width = z->o_width / z->head_ranks;
     if (z->head_ranks == 1)
@@ -325,7 +326,8 @@ void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, 
 
 /* ---- the backward of the exchanges ---- */
 
-struct view exchange_out_backward(struct emit *e, const struct head_exchange *z, struct view d_out)
+struct view exchange_attention_output_backward(struct emit *e, const struct head_exchange *z,
+                                               struct view d_out)
 {
     int64_t width = z->o_width / z->head_ranks;
     if (z->head_ranks == 1)
@@ -370,8 +372,8 @@ static void unpack_latent_gradients(struct emit *e, const struct head_exchange *
             emit_pack(e, WORK_UNPACK, from[i], into[i], z->rank_tokens, z->head_ranks,
                       (int64_t)into[i].count / z->rank_tokens / z->head_ranks);
         else
-            copy_into_target(e, from[i], into[i], z->rank_tokens,
-                             (int64_t)into[i].count / z->rank_tokens);
+            copy_unless_already_there(e, from[i], into[i], z->rank_tokens,
+                                      (int64_t)into[i].count / z->rank_tokens);
 }
 
 /* Writes dqkv[rank_tokens, projection_width] from the received gradients of q, k and v. */
@@ -384,7 +386,7 @@ static void unpack_qkv_gradients(struct emit *e, uint32_t layer, const struct he
         unpack_latent_gradients(e, z, recv, dqkv);
         return;
     }
-    if (!z->is_split_before_pack) {
+    if (!z->splits_qkv_before_pack) {
         struct view joined = dqkv;
         if (z->rope_before_exchange)
             joined = emit_compute_tensor(e, "d_rotated", CATEGORY_ACTIVATION, z->rank_tokens,

@@ -26,8 +26,8 @@ struct head_exchange {
     bool rope_before_exchange, rope_after_exchange;
     /* positions of a rank's tokens, and of the tokens of its head group */
     struct view rank_positions, group_positions;
-    bool norms_heads;          /* the layer norms the heads of q and k */
-    bool is_split_before_pack; /* q, k and v are separated before they are packed */
+    bool norms_heads;            /* the layer norms the heads of q and k */
+    bool splits_qkv_before_pack; /* q, k and v are separated before they are packed */
     /* q, k and v of a sequence are three parts one after another in the projection's result, not columns of it
      * (schedule/attention/latent.h) */
     bool is_latent;
@@ -46,10 +46,12 @@ struct qkv exchange_qkv(struct emit *e, uint32_t layer, const struct head_exchan
 /* Returns where the core writes o[s, o_width / P]: a new tensor, or, with P = 1, `out` itself. */
 struct view exchange_core_output(struct emit *e, const struct head_exchange *z, struct view out);
 /* Writes out[n, o_width] from o[s, o_width / P]. With P = 1 it does nothing, as the core has written `out`. */
-void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, struct view out);
+void exchange_attention_output(struct emit *e, const struct head_exchange *z, struct view o,
+                               struct view out);
 
 /* Returns d_o[s, o_width / P], made from d_out[n, o_width]; with P = 1 that is d_out itself. */
-struct view exchange_out_backward(struct emit *e, const struct head_exchange *z, struct view d_out);
+struct view exchange_attention_output_backward(struct emit *e, const struct head_exchange *z,
+                                               struct view d_out);
 /* Returns where the core writes the gradients of q, k and v: new tensors, or, where exchange_qkv_backward() has nothing
  * to send or to rearrange, parts of dqkv. */
 struct qkv exchange_core_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv);

@@ -5,7 +5,7 @@
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 
-static void sync_host(struct emit *e)
+static void emit_wait_of_host(struct emit *e)
 {
     e->tags.region = REGION_NONE;
     emit_host_wait(e, e->stream.compute);
@@ -26,23 +26,23 @@ void exchange_emit_only(struct emit *e, buffer_id qkv, buffer_id out, buffer_id 
     struct attention_saved *saved = &e->layer_saved[0].attention[0];
     int64_t q = z.q_width / z.head_ranks, k = z.kv_width / z.head_ranks,
             v = z.v_width / z.head_ranks;
-    sync_host(e);
+    emit_wait_of_host(e);
     exchange_qkv(e, 0, &z, view_rows(qkv, 0, z.rank_tokens, z.projection_width), (struct qkv){0},
                  saved);
     if (z.head_ranks > 1) {
         struct view o = fill_new_tensor(e, "o", z.group_tokens, z.o_width / z.head_ranks);
-        sync_host(e);
-        exchange_out(e, &z, o, view_rows(out, 0, z.rank_tokens, z.o_width));
-        sync_host(e);
+        emit_wait_of_host(e);
+        exchange_attention_output(e, &z, o, view_rows(out, 0, z.rank_tokens, z.o_width));
+        emit_wait_of_host(e);
         e->tags.phase = PHASE_BACKWARD;
-        exchange_out_backward(e, &z, view_rows(d_out, 0, z.rank_tokens, z.o_width));
+        exchange_attention_output_backward(e, &z, view_rows(d_out, 0, z.rank_tokens, z.o_width));
     }
     e->tags.phase = PHASE_BACKWARD;
     struct qkv grads = {fill_new_tensor(e, "dq", z.group_tokens, q),
                         fill_new_tensor(e, "dk", z.group_tokens, k),
                         fill_new_tensor(e, "dv", z.group_tokens, v)};
-    sync_host(e);
+    emit_wait_of_host(e);
     exchange_qkv_backward(e, 0, &z, grads, view_rows(dqkv, 0, z.rank_tokens, z.projection_width),
                           saved);
-    sync_host(e);
+    emit_wait_of_host(e);
 }

@@ -35,7 +35,7 @@ struct fpdt fpdt_of_sequence(struct emit *e, uint32_t layer, int64_t sequence)
 }
 
 /* Returns the number of this rank's own tokens in the chunks before chunk i. */
-static int64_t first_own_token(const struct fpdt *f, int64_t i)
+static int64_t own_token_count_before_chunk(const struct fpdt *f, int64_t i)
 {
     return i * (f->e->choices->chunk_tokens / f->e->choices->hp);
 }
@@ -43,14 +43,15 @@ static int64_t first_own_token(const struct fpdt *f, int64_t i)
 /* Returns the number of this rank's own tokens in chunk i; the last chunk may be shorter. */
 static int64_t own_tokens_of_chunk(const struct fpdt *f, int64_t i)
 {
-    int64_t size = first_own_token(f, 1), left = f->e->unit.tokens - first_own_token(f, i);
+    int64_t size = own_token_count_before_chunk(f, 1),
+            left = f->e->unit.tokens - own_token_count_before_chunk(f, i);
     return left < size ? left : size;
 }
 
 struct head_exchange fpdt_chunk_exchange(const struct fpdt *f, int64_t i)
 {
     struct head_exchange z = exchange_of_layer(f->e, f->layer);
-    int64_t first = first_own_token(f, i);
+    int64_t first = own_token_count_before_chunk(f, i);
     z.rank_tokens = own_tokens_of_chunk(f, i);
     z.group_tokens = z.rank_tokens * z.head_ranks;
     z.rank_positions = view_slice(z.rank_positions, first, z.rank_tokens);
@@ -67,7 +68,7 @@ int64_t fpdt_chunk_tokens(const struct fpdt *f, int64_t i)
 /* Returns the position in the sequence at which chunk i begins. */
 static int64_t chunk_begin_position(const struct fpdt *f, int64_t i)
 {
-    return first_own_token(f, i) * f->head_ranks;
+    return own_token_count_before_chunk(f, i) * f->head_ranks;
 }
 
 struct work fpdt_tile_work(const struct fpdt *f, enum work_kind kind, int64_t q, int64_t k)
@@ -128,7 +129,7 @@ struct fpdt_keys_values fpdt_expand_latents(const struct fpdt *f, int64_t q, int
     const struct fpdt_keys_values made = {
         emit_compute_tensor(e, "k", CATEGORY_KV, keys, f->kv_width),
         emit_compute_tensor(e, "v", CATEGORY_KV, keys, f->v_width), false};
-    f->chunk[k].device_saved.latents = pair.k;
+    f->chunk[k].attention_saved_on_device.latents = pair.k;
     latent_expand(e, f->layer, view_slice(pair.k, 0, keys * m->kv_latent),
                   view_slice(pair.v, 0, keys * m->rope_dim), made.k, made.v);
     return made;
@@ -156,7 +157,7 @@ struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view p
 
 void fpdt_wait_for_stream(const struct fpdt *f, uint8_t stream)
 {
-    if (f->offloads && f->e->choices->profile->chunk_tile_sync)
+    if (f->offloads && f->e->choices->profile->host_waits_after_each_chunk_tile)
         emit_host_wait(f->e, stream);
 }
 
@@ -174,6 +175,7 @@ void fpdt_sync_ranks(const struct fpdt *f)
     struct work work = {.kind = WORK_BARRIER, .barrier = {e->group.all_ranks}};
     fpdt_wait_for_stream(f, e->stream.comm);
     fpdt_wait_for_stream(f, e->stream.compute);
-    if (f->offloads && e->choices->profile->chunk_tile_sync && e->group.all_ranks != IR_NONE16)
+    if (f->offloads && e->choices->profile->host_waits_after_each_chunk_tile &&
+        e->group.all_ranks != IR_NONE16)
         emit_op(e, e->stream.compute, &work, NULL, 0, NULL, 0);
 }

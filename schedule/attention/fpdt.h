@@ -36,9 +36,9 @@ struct fpdt_keys_values {
 /* The data of a chunk that later chunks and the backward need. */
 struct fpdt_chunk {
     /* the tensors that stay on the device; its q, k, v, o and lse are kept only if nothing is offloaded */
-    struct attention_saved device_saved;
-    struct view host_norm;       /* in pinned memory; empty: it is on the device */
-    struct fpdt_queries queries; /* views that fpdt_store_tensor() has set */
+    struct attention_saved attention_saved_on_device;
+    struct view normed_input_on_host; /* in pinned memory; empty: it is on the device */
+    struct fpdt_queries queries;      /* views that fpdt_store_tensor() has set */
     /* views that fpdt_store_tensor() has set; with fpdt.stores_latents they hold the latents and the shared columns of
      * this rank's own tokens */
     struct fpdt_keys_values keys_values;
@@ -116,7 +116,7 @@ struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after
                                                int64_t k);
 
 /* If `pair` holds latents, makes of them the keys and values of chunk k that the queries of chunk q see, and returns
- * these. It also records the latents in the chunk's device_saved, for the gradient of the up-projection. Else it
+ * these. It also records the latents in the chunk's attention_saved_on_device, for the gradient of the up-projection. Else it
  * returns `pair`. */
 struct fpdt_keys_values fpdt_expand_latents(const struct fpdt *f, int64_t q, int64_t k,
                                             struct fpdt_keys_values pair);
@@ -127,7 +127,7 @@ struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, con
 struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view part,
                             const char *stem);
 
-/* Emit waits of the host if chunks are offloaded and the profile's switch chunk_tile_sync is set; else nothing.
+/* Emit waits of the host if chunks are offloaded and the profile's switch host_waits_after_each_chunk_tile is set; else nothing.
  * fpdt_wait_for_stream() waits for everything issued on a stream. fpdt_wait_for_tile() waits for a tile and the copies
  * from the host that run during it. fpdt_sync_ranks(), which follows an all-to-all, waits for all ranks. */
 void fpdt_wait_for_stream(const struct fpdt *f, uint8_t stream);
@@ -146,8 +146,8 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
 
 /* Adds waits for copies to the host (schedule/attention/fpdt_host.c), so that the device holds the stored tensors of at
  * most two chunks at once; these are not added if the host waits after every tile (the profile's switch
- * chunk_tile_sync). Where one rank gathers the data of all ranks to store it, at most two of the buffers into which it
+ * host_waits_after_each_chunk_tile). Where one rank gathers the data of all ranks to store it, at most two of the buffers into which it
  * gathers are in use. */
-void pass_bound_stored_chunks(struct emit *e, struct op_list *list);
+void pass_limit_chunks_being_stored(struct emit *e, struct op_list *list);
 
 #endif

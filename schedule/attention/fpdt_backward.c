@@ -25,7 +25,8 @@ static struct query_tensors fetch_next_query_tensors(struct fpdt_gradients *g, i
     struct stored_query_gradients *state = &g->stored[q];
     bool reload = f->e->choices->profile->chunk_refetches_queries, first = state->d_o.count == 0;
     op_id after = k == 0 && q == 0 ? f->e->last_before_wo_backward : f->e->last_compute;
-    struct query_tensors set = {.queries = fpdt_queries_of(f, q, after), .dq = view_none()};
+    struct query_tensors set = {.queries = fpdt_queries_for_backward(f, q, after),
+                                .dq = view_none()};
     if (first) {
         set.d_o = fpdt_exchange_d_o(g, q);
         if (q > 0 && fpdt_chunk_sees(f, q, q - 1)) { /* another tile will read it */
@@ -102,7 +103,7 @@ static struct qkv emit_tiles_of_keys(struct fpdt_gradients *g, int64_t k,
         if (more && (!again || reload))
             then = fetch_next_query_tensors(g, ahead, k, again);
         if (more && ahead == k + 1 && q == last && !reload)
-            *next = fpdt_keys_values_of(f, k + 1, k + 1, e->last_compute);
+            *next = fpdt_keys_values_for_backward(f, k + 1, k + 1, e->last_compute);
         struct qkv part = fpdt_tile_backward(f, q, k, set, pair);
         fpdt_wait_for_tile(f);
         set->dq = fpdt_add_to_sum(f, set->dq, part.q, "dq_sum");
@@ -121,13 +122,14 @@ static struct qkv emit_tiles_of_keys(struct fpdt_gradients *g, int64_t k,
     return sums;
 }
 
-static void backward_by_keys(struct fpdt_gradients *g, struct fpdt_gradient_target to)
+static void fpdt_backward_by_key_chunks(struct fpdt_gradients *g, struct fpdt_gradient_target to)
 {
     const struct fpdt *f = g->fpdt;
     struct emit *e = f->e;
     bool reload = e->choices->profile->chunk_refetches_queries && f->offloads;
     struct view norm = fpdt_fetch_norm(f, 0, to);
-    struct fpdt_keys_values pair = fpdt_keys_values_of(f, 0, 0, e->last_before_wo_backward);
+    struct fpdt_keys_values pair =
+        fpdt_keys_values_for_backward(f, 0, 0, e->last_before_wo_backward);
     struct query_tensors set = fetch_next_query_tensors(g, 0, 0, false);
     fpdt_wait_for_stream(f, f->side_stream);
     fpdt_wait_for_tile(f);
@@ -140,15 +142,15 @@ static void backward_by_keys(struct fpdt_gradients *g, struct fpdt_gradient_targ
         fpdt_finish_chunk(f, k, sums, norm, to);
         if (k + 1 == f->chunk_count)
             break;
-        pair = reload ? fpdt_keys_values_of(f, k + 1, k + 1, e->last_compute) : next;
+        pair = reload ? fpdt_keys_values_for_backward(f, k + 1, k + 1, e->last_compute) : next;
         norm = fpdt_fetch_norm(f, k + 1, to);
         fpdt_wait_for_tile(f);
     }
     e->tags.chunk = IR_NONE16;
 }
 
-static void backward_sequence(struct emit *e, uint32_t layer, int64_t sequence, buffer_id d_out,
-                              struct fpdt_gradient_target to)
+static void fpdt_backward_of_sequence(struct emit *e, uint32_t layer, int64_t sequence,
+                                      buffer_id d_out, struct fpdt_gradient_target to)
 {
     e->tags.region = REGION_ATTENTION;
     struct fpdt f = fpdt_of_sequence(e, layer, sequence);
@@ -157,19 +159,19 @@ static void backward_sequence(struct emit *e, uint32_t layer, int64_t sequence, 
     if (e->choices->chunk_order == ORDER_QUERY_OUTER)
         fpdt_backward_by_query(&g, to);
     else
-        backward_by_keys(&g, to);
+        fpdt_backward_by_key_chunks(&g, to);
 }
 
 void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
     for (int64_t s = 0; s < e->choices->micro_batch; s++)
-        backward_sequence(e, layer, s, d_out,
-                          (struct fpdt_gradient_target){.dx = dx, .dqkv = {IR_NONE}});
+        fpdt_backward_of_sequence(e, layer, s, d_out,
+                                  (struct fpdt_gradient_target){.dx = dx, .dqkv = {IR_NONE}});
 }
 
 void fpdt_operator_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                             struct view dqkv)
 {
-    backward_sequence(e, layer, sequence, d_out.buffer,
-                      (struct fpdt_gradient_target){.dx = {IR_NONE}, .dqkv = dqkv.buffer});
+    fpdt_backward_of_sequence(e, layer, sequence, d_out.buffer,
+                              (struct fpdt_gradient_target){.dx = {IR_NONE}, .dqkv = dqkv.buffer});
 }

@@ -20,7 +20,7 @@ static struct key_tensors fetch_key_tensors(const struct fpdt *f,
                                             const struct stored_key_gradients *state, int64_t q,
                                             int64_t k, op_id after)
 {
-    struct key_tensors keys = {.keys_values = fpdt_keys_values_of(f, q, k, after)};
+    struct key_tensors keys = {.keys_values = fpdt_keys_values_for_backward(f, q, k, after)};
     if (state->dk.count > 0) {
         keys.dk = fpdt_fetch_tensor(f, f->load_stream, after, k, state->dk, "dk_sum");
         keys.dv = fpdt_fetch_tensor(f, f->load_stream, after, k, state->dv, "dv_sum");
@@ -69,7 +69,7 @@ static void emit_tiles_of_queries(struct fpdt_gradients *g, struct stored_key_gr
         if (k < q)
             then = fetch_key_tensors(f, &state[k + 1], q, k + 1, after);
         if (k == q && !last) {
-            next->queries = fpdt_queries_of(f, q + 1, after);
+            next->queries = fpdt_queries_for_backward(f, q + 1, after);
             next->d_o = fpdt_exchange_d_o(g, q + 1);
             if (following != q) /* otherwise the chunk's own tile has first to store the sums */
                 then = fetch_key_tensors(f, &state[following], q + 1, following, after);
@@ -100,10 +100,11 @@ void fpdt_backward_by_query(struct fpdt_gradients *g, struct fpdt_gradient_targe
     struct emit *e = f->e;
     struct stored_key_gradients *state =
         arena_array(&e->arena, (size_t)f->chunk_count, sizeof *state);
-    struct query_tensors set = {.queries = fpdt_queries_of(f, 0, e->last_before_wo_backward)},
+    struct query_tensors set = {.queries =
+                                    fpdt_queries_for_backward(f, 0, e->last_before_wo_backward)},
                          next = {0};
-    struct key_tensors keys = {.keys_values =
-                                   fpdt_keys_values_of(f, 0, 0, e->last_before_wo_backward)};
+    struct key_tensors keys = {
+        .keys_values = fpdt_keys_values_for_backward(f, 0, 0, e->last_before_wo_backward)};
     set.d_o = fpdt_exchange_d_o(g, 0);
     fpdt_wait_for_tile(f);
     for (int64_t q = 0; q < f->chunk_count; q++) {

@@ -24,8 +24,8 @@ static void fetch_for_backward(const struct fpdt *f)
 
 static struct fpdt_keys_values keys_values_on_device(const struct fpdt *f, int64_t k)
 {
-    return (struct fpdt_keys_values){f->chunk[k].device_saved.qkv.k, f->chunk[k].device_saved.qkv.v,
-                                     false};
+    return (struct fpdt_keys_values){f->chunk[k].attention_saved_on_device.qkv.k,
+                                     f->chunk[k].attention_saved_on_device.qkv.v, false};
 }
 
 /* Emits the tile of chunk i's queries by chunk j's keys, merges it into `sum`, and returns `sum`. If j is `first`, the
@@ -35,7 +35,7 @@ static struct view emit_tile(const struct fpdt *f, int64_t i, int64_t j, int64_t
                              const struct qkv *in, struct view sum, struct view o)
 {
     struct emit *e = f->e;
-    struct view lse = f->chunk[i].device_saved.lse;
+    struct view lse = f->chunk[i].attention_saved_on_device.lse;
     int64_t rows = fpdt_chunk_tokens(f, i);
     struct work work = fpdt_tile_work(f, WORK_ATTENTION, i, j);
     if (i == first || (j == first && e->choices->dtype == DTYPE_F32)) {
@@ -84,7 +84,7 @@ static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
         else if (f->offloads && i + 1 == f->chunk_count && early)
             fetch_for_backward(f);
         pair = fpdt_visible_part(f, fpdt_expand_latents(f, i, j, pair), i, j);
-        struct qkv in = {f->chunk[i].device_saved.qkv.q, pair.k, pair.v};
+        struct qkv in = {f->chunk[i].attention_saved_on_device.qkv.q, pair.k, pair.v};
         sum = emit_tile(f, i, j, first, &in, sum, o);
         fpdt_wait_for_tile(f);
         pair = next;
@@ -108,15 +108,17 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
         struct view rows = view_rows(x, z.first_row, z.rank_tokens, e->choices->model->hidden);
         qkv = e->choices->model->kv_latent > 0
                   ? latent_project(e, f->layer, rows, z.rank_tokens, z.rank_positions,
-                                   &chunk->device_saved.latent)
-                  : project_qkv(e, f->layer, rows, z.rank_tokens, &chunk->device_saved.adapters);
+                                   &chunk->attention_saved_on_device.latent)
+                  : project_qkv(e, f->layer, rows, z.rank_tokens,
+                                &chunk->attention_saved_on_device.adapters);
         e->tags.region = REGION_ATTENTION;
         if (f->offloads && profile->chunk_offloads_norm)
-            chunk->host_norm = fpdt_copy_to_host(f, f->side_stream, rows, "norm_host");
+            chunk->normed_input_on_host = fpdt_copy_to_host(f, f->side_stream, rows, "norm_host");
     }
     e->tags.region = REGION_ATTENTION;
-    struct qkv in = exchange_qkv(e, f->layer, &z, qkv, (struct qkv){0}, &chunk->device_saved);
-    chunk->device_saved.qkv = in;
+    struct qkv in =
+        exchange_qkv(e, f->layer, &z, qkv, (struct qkv){0}, &chunk->attention_saved_on_device);
+    chunk->attention_saved_on_device.qkv = in;
     fpdt_sync_ranks(f);
     fpdt_store_tensor(f, f->store_stream, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
     if (f->stores_latents)
@@ -126,12 +128,12 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     fpdt_store_tensor(f, f->store_stream, i, in.v, f->stores_latents ? "shared_host" : "v_host",
                       &chunk->keys_values.v, sizeof *chunk);
     struct view o = exchange_core_output(e, &z, out);
-    attention_save_output(e, &chunk->device_saved, o, z.group_tokens, f->heads);
+    attention_save_output(e, &chunk->attention_saved_on_device, o, z.group_tokens, f->heads);
     emit_tiles(f, i, o, ahead);
-    attention_sinks(e, f->layer, &chunk->device_saved, z.group_tokens, f->heads);
-    exchange_out(e, &z, o, out);
+    attention_sinks(e, f->layer, &chunk->attention_saved_on_device, z.group_tokens, f->heads);
+    exchange_attention_output(e, &z, o, out);
     fpdt_store_tensor(f, f->side_stream, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
-    fpdt_store_tensor(f, f->side_stream, i, chunk->device_saved.lse, "lse_host",
+    fpdt_store_tensor(f, f->side_stream, i, chunk->attention_saved_on_device.lse, "lse_host",
                       &chunk->queries.lse, sizeof *chunk);
 }
 
@@ -146,8 +148,8 @@ static void concatenate_outputs(const struct fpdt *f, const struct view *part, b
     }
 }
 
-static void forward_sequence(struct emit *e, uint32_t layer, int64_t sequence, buffer_id x,
-                             bool projects, buffer_id out)
+static void fpdt_forward_of_sequence(struct emit *e, uint32_t layer, int64_t sequence, buffer_id x,
+                                     bool projects, buffer_id out)
 {
     bool cat = e->choices->profile->chunk_outputs_concatenated && e->choices->chunk_count > 1;
     struct fpdt f = fpdt_of_sequence(e, layer, sequence);
@@ -172,11 +174,11 @@ static void forward_sequence(struct emit *e, uint32_t layer, int64_t sequence, b
 void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
 {
     for (int64_t s = 0; s < e->choices->micro_batch; s++)
-        forward_sequence(e, layer, s, x, true, out);
+        fpdt_forward_of_sequence(e, layer, s, x, true, out);
 }
 
 void fpdt_operator_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                            struct view out)
 {
-    forward_sequence(e, layer, sequence, qkv.buffer, false, out.buffer);
+    fpdt_forward_of_sequence(e, layer, sequence, qkv.buffer, false, out.buffer);
 }

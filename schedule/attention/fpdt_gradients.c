@@ -7,11 +7,12 @@
 struct view fpdt_exchange_d_o(const struct fpdt_gradients *g, int64_t q)
 {
     struct head_exchange z = fpdt_chunk_exchange(g->fpdt, q);
-    return exchange_out_backward(g->fpdt->e, &z,
-                                 view_rows(g->d_out, z.first_row, z.rank_tokens, z.o_width));
+    return exchange_attention_output_backward(
+        g->fpdt->e, &z, view_rows(g->d_out, z.first_row, z.rank_tokens, z.o_width));
 }
 
-struct fpdt_keys_values fpdt_keys_values_of(const struct fpdt *f, int64_t q, int64_t k, op_id after)
+struct fpdt_keys_values fpdt_keys_values_for_backward(const struct fpdt *f, int64_t q, int64_t k,
+                                                      op_id after)
 {
     struct fpdt_chunk *chunk = &f->chunk[k];
     struct fpdt_keys_values early = chunk->prefetched_keys_values;
@@ -21,7 +22,7 @@ struct fpdt_keys_values fpdt_keys_values_of(const struct fpdt *f, int64_t q, int
     return fpdt_fetch_keys_values(f, after, q, k);
 }
 
-struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after)
+struct fpdt_queries fpdt_queries_for_backward(const struct fpdt *f, int64_t q, op_id after)
 {
     struct fpdt_chunk *chunk = &f->chunk[q];
     struct fpdt_queries early = chunk->prefetched_queries;
@@ -73,7 +74,7 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
                            ? view_rows(to.dqkv, z.first_row, z.rank_tokens, z.projection_width)
                            : emit_compute_tensor(e, "dqkv", CATEGORY_ACTIVATION, z.rank_tokens,
                                                  z.projection_width);
-    exchange_qkv_backward(e, f->layer, &z, grads, dqkv, &f->chunk[i].device_saved);
+    exchange_qkv_backward(e, f->layer, &z, grads, dqkv, &f->chunk[i].attention_saved_on_device);
     fpdt_wait_for_stream(f, f->side_stream);
     fpdt_sync_ranks(f);
     if (to.dx.i == IR_NONE)
@@ -83,17 +84,17 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
     const struct view dx = view_rows(to.dx, z.first_row, z.rank_tokens, h);
     if (e->choices->model->kv_latent > 0)
         latent_project_backward(e, f->layer, dqkv, norm, dx, z.rank_tokens, z.rank_positions,
-                                &f->chunk[i].device_saved.latent);
+                                &f->chunk[i].attention_saved_on_device.latent);
     else
         project_qkv_backward(e, f->layer, dqkv, norm, dx, z.rank_tokens,
-                             &f->chunk[i].device_saved.adapters);
+                             &f->chunk[i].attention_saved_on_device.adapters);
     e->tags.region = REGION_ATTENTION;
 }
 
 struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_gradient_target to)
 {
-    if (to.dx.i == IR_NONE || f->chunk[i].host_norm.count == 0)
+    if (to.dx.i == IR_NONE || f->chunk[i].normed_input_on_host.count == 0)
         return view_none();
-    return fpdt_copy_from_host(f, f->side_stream, f->e->last_compute, f->chunk[i].host_norm,
-                               "norm");
+    return fpdt_copy_from_host(f, f->side_stream, f->e->last_compute,
+                               f->chunk[i].normed_input_on_host, "norm");
 }

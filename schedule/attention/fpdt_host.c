@@ -177,7 +177,7 @@ struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after
 
 /* Makes each gather of data for the host wait until what was gathered two gathers earlier is on the host, so that two
  * gather buffers are enough. */
-static void bound_gather_buffers(struct emit *e, const struct op_list *list)
+static void limit_gather_buffers_to_two(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
     op_id copied[2] = {{IR_NONE}, {IR_NONE}}; /* the last two copies to the host of gathered data */
@@ -204,7 +204,7 @@ static bool is_store_of_chunk(const struct ir *ir, uint32_t op)
 
 /* Makes the first compute op after a chunk's first copy to the host wait for all copies of the chunk two before it. The
  * fetches of keys and values usually imply this wait already; they do not if a sequence has only two chunks. */
-static void bound_stored_chunks(struct emit *e, const struct op_list *list)
+static void limit_chunks_being_stored(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
     /* the last copy to the host of each of the last two chunks */
@@ -227,10 +227,10 @@ static void bound_stored_chunks(struct emit *e, const struct op_list *list)
     }
 }
 
-void pass_bound_stored_chunks(struct emit *e, struct op_list *list)
+void pass_limit_chunks_being_stored(struct emit *e, struct op_list *list)
 {
     if (fpdt_one_rank_fetches(e->choices))
-        bound_gather_buffers(e, list);
-    if (fpdt_offloads(e->choices) && !e->choices->profile->chunk_tile_sync)
-        bound_stored_chunks(e, list);
+        limit_gather_buffers_to_two(e, list);
+    if (fpdt_offloads(e->choices) && !e->choices->profile->host_waits_after_each_chunk_tile)
+        limit_chunks_being_stored(e, list);
 }

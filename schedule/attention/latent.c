@@ -315,7 +315,7 @@ static void mark_expanded_as_recomputed(struct emit *e, uint32_t first,
         for (size_t i = 0; i < ARRAY_LEN(narrow); i++)
             stays = stays || b == narrow[i];
         if (!stays)
-            emit_discard(e, RECOMPUTE_MLA_UP_PROJ, (buffer_id){b});
+            emit_record_discarded_buffer(e, RECOMPUTE_MLA_UP_PROJ, (buffer_id){b});
     }
 }
 
@@ -345,7 +345,7 @@ void latent_expand(struct emit *e, uint32_t layer, struct view latents, struct v
     emit_op(e, e->stream.compute, &work, (struct view[]){up, shared}, 2, (struct view[]){k, v}, 2);
     const buffer_id made[] = {up.buffer, k.buffer, v.buffer};
     for (size_t i = 0; i < ARRAY_LEN(made); i++)
-        emit_discard(e, RECOMPUTE_MLA_UP_PROJ, made[i]);
+        emit_record_discarded_buffer(e, RECOMPUTE_MLA_UP_PROJ, made[i]);
 }
 
 void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents, struct view dk,

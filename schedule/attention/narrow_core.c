@@ -44,7 +44,7 @@ struct core_operands {
     struct core_operand q, k, v;
 };
 
-static struct core_operands operands_of(const struct emit *e, const struct work *work)
+static struct core_operands core_operands_of_work(const struct emit *e, const struct work *work)
 {
     return (struct core_operands){
         core_operand(e, work->attention.q, work->attention.heads * work->attention.dim),
@@ -72,7 +72,8 @@ static void emit_cast_of(struct emit *e, struct view x, const struct core_operan
     emit_op(e, e->stream.compute, &work, &x, 1, write, core_is_mxfp8(e) ? 4 : 2);
 }
 
-static struct view new_copies(struct emit *e, const char *stem, enum dtype dtype, int64_t count)
+static struct view new_buffer_of_narrow_copies(struct emit *e, const char *stem, enum dtype dtype,
+                                               int64_t count)
 {
     return emit_tensor(e, stem, CATEGORY_ACTIVATION, dtype, count, 0);
 }
@@ -80,7 +81,7 @@ static struct view new_copies(struct emit *e, const char *stem, enum dtype dtype
 static struct view new_scales(struct emit *e, int64_t count)
 {
     const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
-    return new_copies(e, "scales", scaling_scale_dtype(scaling), count);
+    return new_buffer_of_narrow_copies(e, "scales", scaling_scale_dtype(scaling), count);
 }
 
 /* The copies of q, k and v, as views of their buffers. Transposed copies are called turned; turned_qk: those of q and
@@ -121,7 +122,7 @@ static void cast_qkv_to_mxfp8(struct emit *e, const struct core_operands *x,
                               struct attention_saved *saved)
 {
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
-    saved->narrow = new_copies(e, "qkv_narrow", DTYPE_E4M3, 2 * (q + k + v));
+    saved->narrow = new_buffer_of_narrow_copies(e, "qkv_narrow", DTYPE_E4M3, 2 * (q + k + v));
     saved->narrow_scales =
         new_scales(e, x->q.scales + x->k.scales + x->v.scales + x->q.turned_scales +
                           x->k.turned_scales + x->v.turned_scales);
@@ -154,7 +155,7 @@ static void cast_qkv_with_one_scale(struct emit *e, const struct core_operands *
     const struct work join = {.kind = WORK_UNPACK, .pack = {1, 1, {q, k, v}}};
     emit_op(e, e->stream.compute, &join, (struct view[]){saved->qkv.q, saved->qkv.k, saved->qkv.v},
             3, &joined, 1);
-    saved->narrow = new_copies(e, "qkv_narrow", DTYPE_E4M3, all);
+    saved->narrow = new_buffer_of_narrow_copies(e, "qkv_narrow", DTYPE_E4M3, all);
     saved->narrow_scales = new_scales(e, 1);
     emit_cast_of(e, joined, &together, (struct view[]){saved->narrow, saved->narrow_scales});
 }
@@ -162,7 +163,7 @@ static void cast_qkv_with_one_scale(struct emit *e, const struct core_operands *
 void narrow_core_forward(struct emit *e, struct work work, struct attention_saved *saved,
                          struct view o)
 {
-    const struct core_operands x = operands_of(e, &work);
+    const struct core_operands x = core_operands_of_work(e, &work);
     (core_is_mxfp8(e) ? cast_qkv_to_mxfp8 : cast_qkv_with_one_scale)(e, &x, saved);
     const struct core_copies copies = copies_of(e, &x, saved);
     work.attention.scaling = products_recipe(e->choices)->scaling;
@@ -174,16 +175,16 @@ void narrow_core_forward(struct emit *e, struct work work, struct attention_save
 void narrow_core_backward(struct emit *e, struct work work, const struct attention_saved *saved,
                           struct view d_o, const struct qkv *grads)
 {
-    const struct core_operands x = operands_of(e, &work);
+    const struct core_operands x = core_operands_of_work(e, &work);
     const struct core_copies copies = copies_of(e, &x, saved);
     const struct core_operand size =
         core_operand(e, work.attention.q, work.attention.heads * work_attention_vdim(&work));
     const enum dtype dtype = (enum dtype)products_recipe(e->choices)->gradient_dtype;
     const int64_t turned_scales = core_is_mxfp8(e) ? size.turned_scales : 0;
-    struct view narrow = new_copies(e, "d_o_narrow", dtype, elements(&size)), turned = {0},
-                scales = new_scales(e, size.scales + turned_scales);
+    struct view narrow = new_buffer_of_narrow_copies(e, "d_o_narrow", dtype, elements(&size)),
+                turned = {0}, scales = new_scales(e, size.scales + turned_scales);
     if (core_is_mxfp8(e))
-        turned = new_copies(e, "d_o_turned", dtype, elements(&size));
+        turned = new_buffer_of_narrow_copies(e, "d_o_turned", dtype, elements(&size));
     emit_cast_of(e, d_o, &size,
                  (struct view[]){narrow, view_slice(scales, 0, size.scales), turned,
                                  view_slice(scales, size.scales, turned_scales)});

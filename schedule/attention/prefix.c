@@ -46,7 +46,7 @@ static void emit_stage_collective(struct emit *e, enum work_kind kind, struct vi
 {
     struct work work = {.kind = (uint8_t)kind,
                         .collective = {e->unit.stages.group, bytes_of_view(e, x)}};
-    emit_op(e, e->stream.shared_comm, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.comm_stream_of_sharing_stages, &work, &x, 1, &y, 1);
 }
 
 static struct view new_cache(struct emit *e, const char *stem, int64_t width)
@@ -92,16 +92,16 @@ static void gather_cache(struct emit *e, struct view own, struct view filled, st
 }
 
 /* Returns a copy of x[rows, width], the part of a cache that is filled so far, in the compute dtype. */
-static struct view copy_view(struct emit *e, struct view x, const char *stem, int64_t rows,
-                             int64_t width)
+static struct view copy_filled_part_of_cache(struct emit *e, struct view x, const char *stem,
+                                             int64_t rows, int64_t width)
 {
     struct view y = emit_compute_tensor(e, stem, CATEGORY_KV, rows, width);
     return emit_pack(e, WORK_PACK, x, y, rows, 1, width);
 }
 
-static struct work tile_work(const struct emit *e, uint32_t layer, int64_t sequence,
-                             const struct head_exchange *z, enum work_kind kind,
-                             struct prefix_positions reach)
+static struct work prefix_tile_work(const struct emit *e, uint32_t layer, int64_t sequence,
+                                    const struct head_exchange *z, enum work_kind kind,
+                                    struct prefix_positions reach)
 {
     struct work work = attention_causal_work(e, kind, z->group_tokens, z->heads / z->head_ranks,
                                              z->core_kv_heads / z->head_ranks);
@@ -146,15 +146,16 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     in.k = view_slice(prefix->k, 0, reach.queries_end * width.k_width);
     in.v = view_slice(prefix->v, 0, reach.queries_end * width.v_width);
     if (e->choices->profile->prefix_keys_copied && before > 0) {
-        in.k = copy_view(e, in.k, "k_prefix", reach.queries_end, width.k_width);
-        in.v = copy_view(e, in.v, "v_prefix", reach.queries_end, width.v_width);
+        in.k = copy_filled_part_of_cache(e, in.k, "k_prefix", reach.queries_end, width.k_width);
+        in.v = copy_filled_part_of_cache(e, in.v, "v_prefix", reach.queries_end, width.v_width);
     }
     saved->qkv.q = in.q;
     struct view o = exchange_core_output(e, &z, out);
     attention_save_output(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
-    attention_tile(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, o, saved->lse);
+    attention_tile(e, prefix_tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, o,
+                   saved->lse);
     attention_sinks(e, layer, saved, z.group_tokens, z.heads / z.head_ranks);
-    exchange_out(e, &z, o, out);
+    exchange_attention_output(e, &z, o, out);
 }
 
 static enum dtype gradient_sum_dtype(const struct emit *e)
@@ -196,8 +197,8 @@ static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, 
  * do not see these keys. sum: the gradients that this stage has summed; given: those that came from stages which shared
  * later subsequences, empty if there are none. Adds `given`, and reduce-scatters over the stages that share the
  * subsequence. */
-static struct view complete_gradient_sum(struct emit *e, struct view sum, struct view given,
-                                         struct prefix_positions reach, int64_t width)
+static struct view add_and_scatter_kv_gradients(struct emit *e, struct view sum, struct view given,
+                                                struct prefix_positions reach, int64_t width)
 {
     int64_t own = (reach.queries_end - reach.queries_begin) * width,
             piece = reach.piece_tokens * width;
@@ -224,15 +225,16 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
     const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     const struct kv_widths width = {z.kv_width / z.head_ranks, z.v_width / z.head_ranks};
     bool multiplexed = pipeline_of_choices(e->choices)->is_multiplexed;
-    struct view d_o = exchange_out_backward(e, &z, d_out);
+    struct view d_o = exchange_attention_output_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.group_tokens,
                              z.heads / z.head_ranks);
     struct qkv in = {saved->qkv.q, view_slice(prefix->k, 0, reach.queries_end * width.k_width),
                      view_slice(prefix->v, 0, reach.queries_end * width.v_width)};
     struct qkv grads = new_qkv_gradients(e, z.group_tokens, z.q_width / z.head_ranks,
                                          reach.queries_end, width.k_width, width.v_width);
-    attention_tile_backward(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD, reach),
-                            &in, saved->o, saved->lse, d_o, &grads);
+    attention_tile_backward(
+        e, prefix_tile_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD, reach), &in, saved->o,
+        saved->lse, d_o, &grads);
     if (multiplexed) {
         prefix->dk = add_gradient_tile_in_place(e, grads.k, prefix->dk, reach, width.k_width);
         prefix->dv = add_gradient_tile_in_place(e, grads.v, prefix->dv, reach, width.v_width);
@@ -240,7 +242,7 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
         prefix->dk = add_gradient_tile(e, grads.k, prefix->dk);
         prefix->dv = add_gradient_tile(e, grads.v, prefix->dv);
     }
-    grads.k = complete_gradient_sum(e, prefix->dk, prefix->given_dk, reach, width.k_width);
-    grads.v = complete_gradient_sum(e, prefix->dv, prefix->given_dv, reach, width.v_width);
+    grads.k = add_and_scatter_kv_gradients(e, prefix->dk, prefix->given_dk, reach, width.k_width);
+    grads.v = add_and_scatter_kv_gradients(e, prefix->dv, prefix->given_dv, reach, width.v_width);
     exchange_qkv_backward(e, layer, &z, grads, dqkv, saved);
 }

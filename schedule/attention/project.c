@@ -35,7 +35,7 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
     return qkv;
 }
 
-bool project_is_apart(const struct emit *e)
+bool project_splits_q_k_and_v(const struct emit *e)
 {
     const struct choices *c = e->choices;
     const struct kept_products keeps = kept_products_of(c);
@@ -43,8 +43,9 @@ bool project_is_apart(const struct emit *e)
 }
 
 /* Returns the product of x with `width` rows of wqkv, from row *first on, and adds `width` to *first. */
-static struct view project_part(struct emit *e, uint32_t layer, const char *stem, struct view x,
-                                int64_t rows, int64_t width, int64_t *first)
+static struct view project_next_rows_of_wqkv(struct emit *e, uint32_t layer, const char *stem,
+                                             struct view x, int64_t rows, int64_t width,
+                                             int64_t *first)
 {
     const int64_t h = e->choices->model->hidden;
     struct view y = emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, rows, width);
@@ -55,15 +56,15 @@ static struct view project_part(struct emit *e, uint32_t layer, const char *stem
     return y;
 }
 
-struct qkv project_apart(struct emit *e, uint32_t layer, struct view x, int64_t rows)
+struct qkv project_q_k_and_v_separately(struct emit *e, uint32_t layer, struct view x, int64_t rows)
 {
     const struct transformer *model = e->choices->model;
     struct qkv y;
     int64_t first = 0;
     e->tags.region = REGION_LINEAR;
-    y.q = project_part(e, layer, "q", x, rows, transformer_q_columns(model), &first);
-    y.k = project_part(e, layer, "k", x, rows, transformer_kv_columns(model), &first);
-    y.v = project_part(e, layer, "v", x, rows, transformer_v_columns(model), &first);
+    y.q = project_next_rows_of_wqkv(e, layer, "q", x, rows, transformer_q_columns(model), &first);
+    y.k = project_next_rows_of_wqkv(e, layer, "k", x, rows, transformer_kv_columns(model), &first);
+    y.v = project_next_rows_of_wqkv(e, layer, "v", x, rows, transformer_v_columns(model), &first);
     return y;
 }
 
@@ -86,7 +87,7 @@ void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, stru
 
 int64_t kv_heads_in_core(const struct choices *c, uint32_t ranks)
 {
-    if (c->profile->kv_replication == KV_TO_HEADS)
+    if (c->profile->kv_replication == KV_COPIED_TO_QUERY_HEADS)
         return c->model->heads;
     return c->model->kv_heads % ranks == 0 ? c->model->kv_heads : (int64_t)ranks;
 }
@@ -129,12 +130,12 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
 {
     int64_t window = transformer_layer_window(e->choices->model, layer);
     struct sequence_mask mask = {.window = window < tokens ? window : 0};
-    mask.is_chunked = mask.window > 0 && e->choices->model->window_chunks;
+    mask.has_chunked_window = mask.window > 0 && e->choices->model->window_chunks;
     if (e->sequence_documents != NULL) {
         const struct sequence_documents *d =
             &e->sequence_documents[e->unit.first_sequence + sequence];
         mask.sequence = d->first_with_same_documents;
-        mask.has_documents = d->has_several;
+        mask.has_documents = d->has_several_documents;
     }
     return mask;
 }
@@ -150,8 +151,8 @@ struct work attention_masked_work(const struct emit *e, uint32_t layer, int64_t 
     causal.attention.window = mask.window;
     if (mask.window > 0)
         causal.attention.mask = MASK_WINDOW;
-    if (mask.has_documents || mask.is_chunked) {
-        causal.attention.mask = mask.is_chunked ? MASK_CHUNKS : MASK_DOCUMENTS;
+    if (mask.has_documents || mask.has_chunked_window) {
+        causal.attention.mask = mask.has_chunked_window ? MASK_CHUNKS : MASK_DOCUMENTS;
         causal.attention.sequence = mask.sequence;
         causal.attention.q_first = first;
         causal.attention.kv_first = first - causal.attention.offset;

@@ -23,17 +23,18 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
                         struct adapters_saved *adapters);
 /* True if the layer computes q, k and v by a product each, because selective checkpointing keeps q and v but computes k
  * again. False with latent attention, which has other products, and with products in fewer than 16 bits. */
-bool project_is_apart(const struct emit *e);
-/* Emits the three products of a layer for which project_is_apart() is true, and returns q, k and v of x[rows, hidden],
+bool project_splits_q_k_and_v(const struct emit *e);
+/* Emits the three products of a layer for which project_splits_q_k_and_v() is true, and returns q, k and v of x[rows, hidden],
  * which has the rows of all sequences. */
-struct qkv project_apart(struct emit *e, uint32_t layer, struct view x, int64_t rows);
+struct qkv project_q_k_and_v_separately(struct emit *e, uint32_t layer, struct view x,
+                                        int64_t rows);
 /* Writes dx = dqkv wqkv, and emits the gradients of wqkv, of its bias and of the adapters of q, k and v. With tensor
  * parallelism x and dx are this rank's own rows, and `rows` is the number of rows of all tensor ranks. */
 void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, struct view x,
                           struct view dx, int64_t rows, const struct adapters_saved *adapters);
 
 /* Returns the number of key and value heads that take part in the all-to-all over `ranks` head ranks, some of which may
- * be copies (LoongTrain, section 4.1: "KV replication"). With KV_TO_HEADS it is the number of query heads; else the
+ * be copies (LoongTrain, section 4.1: "KV replication"). With KV_COPIED_TO_QUERY_HEADS it is the number of query heads; else the
  * model's own number if `ranks` divides it, else `ranks`. */
 int64_t kv_heads_in_core(const struct choices *choices, uint32_t ranks);
 
@@ -59,7 +60,8 @@ struct work attention_causal_work(const struct emit *e, enum work_kind kind, int
 struct sequence_mask {
     int64_t window, sequence;
     bool has_documents;
-    bool is_chunked; /* the window is the size of chunks; a query sees the keys of its own one */
+    /* the window is the size of chunks; a query sees the keys of its own one */
+    bool has_chunked_window;
 };
 struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int64_t sequence,
                                       int64_t tokens);

@@ -142,7 +142,7 @@ static uint32_t apply_mask_to_tiles(struct emit *e, const struct ring_shape *z, 
         count = 1;
     }
     for (uint32_t i = 0; i < count; i++) {
-        tile[i].mask = mask->is_chunked ? MASK_CHUNKS : MASK_DOCUMENTS;
+        tile[i].mask = mask->has_chunked_window ? MASK_CHUNKS : MASK_DOCUMENTS;
         tile[i].offset = 0;
         tile[i].window = mask->window;
         tile[i].sequence = mask->sequence;
@@ -202,8 +202,8 @@ static struct view pack_message(struct emit *e, struct view x)
     return emit_pack(e, WORK_PACK, x, y, count, 1, 1);
 }
 
-struct view ring_send(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
-                      struct view x, const char *stem)
+struct view ring_send_and_receive(struct emit *e, const struct ring *ring, uint32_t by,
+                                  uint8_t stream, struct view x, const char *stem)
 {
     struct view message = pack_message(e, x);
     bool together = e->choices->rotation != ROTATE_P2P;
@@ -230,8 +230,8 @@ static struct view gather_blocks(struct emit *e, struct view kv, struct view mes
     return all;
 }
 
-void ring_begin_step(struct emit *e, const struct ring_shape *z, uint32_t step,
-                     struct ring_blocks *b)
+void ring_emit_messages_of_step(struct emit *e, const struct ring_shape *z, uint32_t step,
+                                struct ring_blocks *b)
 {
     const struct ring *outer_ring = &e->group.outer_ring, *inner_ring = &e->group.inner_ring;
     uint32_t next = ring_next_step_with_tiles(e, z, step), outer = step / inner_ring->size;
@@ -250,10 +250,10 @@ void ring_begin_step(struct emit *e, const struct ring_shape *z, uint32_t step,
         }
     } else {
         if (inner == 0 && next_outer < outer_ring->size)
-            b->next_window_first_block = ring_send(e, outer_ring, next_outer - outer,
-                                                   outer_ring->kv_stream, b->current_block, "kv");
+            b->next_window_first_block = ring_send_and_receive(
+                e, outer_ring, next_outer - outer, outer_ring->kv_stream, b->current_block, "kv");
         if (next_inner < inner_ring->size)
-            b->next_block_in_window = ring_send(e, inner_ring, next_inner - inner,
-                                                inner_ring->kv_stream, b->current_block, "kv");
+            b->next_block_in_window = ring_send_and_receive(
+                e, inner_ring, next_inner - inner, inner_ring->kv_stream, b->current_block, "kv");
     }
 }

@@ -61,8 +61,8 @@ uint32_t ring_next_step_with_tiles(struct emit *e, const struct ring_shape *shap
 
 /* Emits the shift of x to the rank `by` places further in a ring, and returns the new buffer with what arrives from the
  * rank `by` places back. The message starts after all compute ops emitted so far. */
-struct view ring_send(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
-                      struct view x, const char *stem);
+struct view ring_send_and_receive(struct emit *e, const struct ring *ring, uint32_t by,
+                                  uint8_t stream, struct view x, const char *stem);
 
 /* The blocks of keys and values that a rank has at one time. */
 struct ring_blocks {
@@ -77,8 +77,8 @@ struct ring_blocks {
  * Each step but the last of a window sends its block over the inner ring; the first step of a window also sends it over
  * the outer ring, for the next window. With --rotate all-gather, the first step gathers the blocks of all ranks, and
  * nothing is sent later. */
-void ring_begin_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
-                     struct ring_blocks *blocks);
+void ring_emit_messages_of_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
+                                struct ring_blocks *blocks);
 
 /* Returns the work of a tile. */
 struct work ring_tile_work(const struct emit *e, enum work_kind kind,

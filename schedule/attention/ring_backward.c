@@ -101,7 +101,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     struct ring_blocks blocks = {.next_window_first_block = saved->qkv.k};
     const int64_t block = ring_block_elements(z);
     blocks.next_window_first_block.count = (uint64_t)block; /* v lies after k */
-    bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->gathered_kv_gradients_shift;
+    bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->shifts_gathered_kv_gradients;
     /* the gradients of all blocks, nearest first, if they are reduce-scattered */
     struct view all = {0};
     if (reduced)
@@ -109,7 +109,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
 
     for (uint32_t step = 0, next; step < ring_step_count(e); step = next) {
         next = ring_next_step_with_tiles(e, z, step);
-        ring_begin_step(e, z, step, &blocks);
+        ring_emit_messages_of_step(e, z, step, &blocks);
         struct view into = {0};
         if (reduced)
             into = view_slice(all, step * block, block);
@@ -121,14 +121,16 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
             sums.dkv = emit_in_dtype(e, here.dkv, wide ? DTYPE_F32 : dtype, "dkv_sum",
                                      CATEGORY_ACTIVATION);
         if (inner->size > 1)
-            sums.dkv = ring_send(e, inner, next - step, inner->dkv_stream, sums.dkv, "dkv");
+            sums.dkv =
+                ring_send_and_receive(e, inner, next - step, inner->dkv_stream, sums.dkv, "dkv");
         if (reduced || next % inner->size > 0) /* the next step is in the same window */
             continue;
         if (!c->profile->ring_grad_f32)
             sums.dkv = emit_in_dtype(e, sums.dkv, dtype, "dkv_sum", CATEGORY_ACTIVATION);
         if (outer->size > 1)
-            sums.dkv = ring_send(e, outer, (next - step + inner->size - 1) / inner->size,
-                                 outer->dkv_stream, sums.dkv, "dkv");
+            sums.dkv =
+                ring_send_and_receive(e, outer, (next - step + inner->size - 1) / inner->size,
+                                      outer->dkv_stream, sums.dkv, "dkv");
     }
     if (reduced)
         sums.dkv = reduce_scatter_gradients(e, z, all);

@@ -62,7 +62,7 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
 
     for (uint32_t step = 0; step < ring_step_count(e);
          step = ring_next_step_with_tiles(e, z, step)) {
-        ring_begin_step(e, z, step, &blocks);
+        ring_emit_messages_of_step(e, z, step, &blocks);
         if (step > 0) {
             emit_step_forward(e, z, step, saved, blocks.current_block, sum);
             continue;

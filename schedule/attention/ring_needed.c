@@ -59,8 +59,9 @@ static struct view emit_take_rows(struct emit *e, const struct ring_shape *z,
                       .sequence = r->sequence,
                       .window = r->window},
     };
-    struct view y = emit_tensor(e, stem, how == TAKE_PLACE ? CATEGORY_KV : CATEGORY_COMMUNICATION,
-                                dtype_of_view(e, x), 2 * to, z->kv_width);
+    struct view y = emit_tensor(
+        e, stem, how == TAKE_ARRIVED_ROWS_TO_POSITIONS ? CATEGORY_KV : CATEGORY_COMMUNICATION,
+        dtype_of_view(e, x), 2 * to, z->kv_width);
     emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
     return y;
 }
@@ -101,8 +102,8 @@ static struct view send_rows(struct emit *e, const struct ring_shape *z,
 static struct view emit_place_rows(struct emit *e, const struct ring_shape *z,
                                    const struct row_capacity *r, struct view arrived)
 {
-    return emit_take_rows(e, z, r, TAKE_PLACE, arrived, r->received_rows, r->received_rows,
-                          "kv_needed");
+    return emit_take_rows(e, z, r, TAKE_ARRIVED_ROWS_TO_POSITIONS, arrived, r->received_rows,
+                          r->received_rows, "kv_needed");
 }
 
 void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
@@ -170,8 +171,8 @@ struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *z,
         e->tags.step = 1;
         struct ring_gradients other =
             emit_tile_backward(e, z, &r, true, saved, emit_place_rows(e, z, &r, arrived), d_o);
-        struct view message = emit_take_rows(e, z, &r, TAKE_RETURN, other.dkv, r.received_rows,
-                                             r.received_rows, "message");
+        struct view message = emit_take_rows(e, z, &r, TAKE_RESULTS_TO_SENDER_ORDER, other.dkv,
+                                             r.received_rows, r.received_rows, "message");
         struct view back = exchange_rows(e, z, &r, true, message, "returned");
         struct work work = {
             .kind = WORK_ADD_ROWS,

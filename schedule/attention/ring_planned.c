@@ -24,23 +24,23 @@ static struct planned_ring planned_ring_of(struct emit *e, const struct ring_sha
         z, mask.sequence, mask.window, pass, row_use_round_count(e->ir, mask.sequence, pass), 0};
 }
 
-static struct plan_capacity capacity_of_moved_rows(const struct emit *e,
-                                                   const struct planned_ring *p,
-                                                   enum plan_operand operand_kind)
+static struct plan_round_row_maxima capacity_of_moved_rows(const struct emit *e,
+                                                           const struct planned_ring *p,
+                                                           enum plan_operand operand_kind)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, operand_kind};
     return row_use_capacity(e->ir, &use);
 }
 
 /* Rows that move together: `parts` tensors of `width` columns, one after the other in their buffers. */
-struct moved_operand {
+struct moved_rows_format {
     enum plan_operand operand_kind;
     int64_t parts, width;
     enum dtype dtype;
 };
 
-static struct view new_moved_tensor(struct emit *e, const struct moved_operand *m, const char *stem,
-                                    int64_t rows)
+static struct view new_moved_tensor(struct emit *e, const struct moved_rows_format *m,
+                                    const char *stem, int64_t rows)
 {
     enum category category = m->operand_kind == PLAN_KEYS ? CATEGORY_KV : CATEGORY_ACTIVATION;
     return emit_tensor(e, stem, category, m->dtype, m->parts * rows, m->width);
@@ -49,7 +49,7 @@ static struct view new_moved_tensor(struct emit *e, const struct moved_operand *
 /* Emits the op TAKE_ROWS, which copies rows of x[rows], in the order `how`, to y[to]. arrived: the rows of other ranks,
  * which TAKE_GATHER also reads; empty: there are none. */
 static void emit_take_rows(struct emit *e, const struct planned_ring *p,
-                           const struct moved_operand *m, enum take_order how, struct view x,
+                           const struct moved_rows_format *m, enum take_order how, struct view x,
                            int64_t rows, struct view arrived, struct view y, int64_t to)
 {
     struct work work = {
@@ -63,10 +63,10 @@ static void emit_take_rows(struct emit *e, const struct planned_ring *p,
 }
 
 static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
-                                 const struct moved_operand *m, bool back, struct view x,
+                                 const struct moved_rows_format *m, bool back, struct view x,
                                  const char *stem)
 {
-    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->operand_kind);
+    const struct plan_round_row_maxima room = capacity_of_moved_rows(e, p, m->operand_kind);
     int64_t rows = back ? room.received_rows : room.sent_rows,
             to = back ? room.sent_rows : room.received_rows;
     struct work work = {
@@ -83,9 +83,9 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
 /* Sends a rank's own rows to the ranks that need them in the round. Returns the rows that arrive; an empty view if none
  * arrive on any rank. */
 static struct view send_rows(struct emit *e, const struct planned_ring *p,
-                             const struct moved_operand *m, struct view own)
+                             const struct moved_rows_format *m, struct view own)
 {
-    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->operand_kind);
+    const struct plan_round_row_maxima room = capacity_of_moved_rows(e, p, m->operand_kind);
     if (room.received_rows == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
@@ -98,7 +98,7 @@ static struct view send_rows(struct emit *e, const struct planned_ring *p,
 /* Returns the rows that the round reads, in packed order. They are `own` itself if, on every rank, they are exactly the
  * rank's own rows. arrived: the rows of other ranks; empty: none. */
 static struct view gather_round_rows(struct emit *e, const struct planned_ring *p,
-                                     const struct moved_operand *m, struct view own,
+                                     const struct moved_rows_format *m, struct view own,
                                      struct view arrived, const char *stem)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->operand_kind};
@@ -113,14 +113,14 @@ static struct view gather_round_rows(struct emit *e, const struct planned_ring *
 /* Sends results of rows in packed order to the owners of the rows. Returns the results that arrive for this rank's own
  * rows; an empty view if none arrive on any rank. */
 static struct view emit_return_results(struct emit *e, const struct planned_ring *p,
-                                       const struct moved_operand *m, struct view x)
+                                       const struct moved_rows_format *m, struct view x)
 {
-    const struct plan_capacity room = capacity_of_moved_rows(e, p, m->operand_kind);
+    const struct plan_round_row_maxima room = capacity_of_moved_rows(e, p, m->operand_kind);
     if (room.received_rows == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
                                       m->parts * room.received_rows, m->width);
-    emit_take_rows(e, p, m, TAKE_RETURN, x, room.packed_rows, view_none(), message,
+    emit_take_rows(e, p, m, TAKE_RESULTS_TO_SENDER_ORDER, x, room.packed_rows, view_none(), message,
                    room.received_rows);
     return exchange_rows(e, p, m, true, message, "returned");
 }
@@ -159,10 +159,10 @@ static void begin_round(struct emit *e, struct planned_ring *p, uint32_t round)
 
 /* ---- forward ---- */
 
-/* The running result of a rank's own queries, into which rounds are merged. has_begun: some round has been merged. */
-struct merged_tiles {
+/* The running result of a rank's own queries, into which rounds are merged. has_merged_a_round: some round has been merged. */
+struct merged_results_of_rounds {
     struct view o, lse;
-    bool has_begun;
+    bool has_merged_a_round;
 };
 
 /* Results of a round that have come back from other ranks; empty views: none have. */
@@ -173,22 +173,24 @@ struct returned_results {
 
 /* Merges the results of a round for this rank's own rows into *sum. held: this rank has computed them, and they are in
  * packed order; else other ranks have returned them. */
-static void merge_tiles(struct emit *e, const struct planned_ring *p, struct merged_tiles *sum,
-                        struct view block, struct view lse, bool held)
+static void merge_tiles(struct emit *e, const struct planned_ring *p,
+                        struct merged_results_of_rounds *sum, struct view block, struct view lse,
+                        bool held)
 {
     const struct ring_shape *z = p->shape;
     struct work work = {
         .kind = WORK_MERGE_ROWS,
         .merge_rows = {(int64_t)lse.count / z->heads, z->rank_tokens, z->heads,
-                       z->q_width / z->heads, p->sequence, p->window, p->round + 1, !sum->has_begun,
-                       held},
+                       z->q_width / z->heads, p->sequence, p->window, p->round + 1,
+                       !sum->has_merged_a_round, held},
     };
     emit_op(e, e->stream.compute, &work, (struct view[]){block, lse, sum->o, sum->lse},
-            sum->has_begun ? 4 : 2, (struct view[]){sum->o, sum->lse}, 2);
-    sum->has_begun = true;
+            sum->has_merged_a_round ? 4 : 2, (struct view[]){sum->o, sum->lse}, 2);
+    sum->has_merged_a_round = true;
 }
 
-static void merge_returned_results(struct emit *e, struct planned_ring p, struct merged_tiles *sum,
+static void merge_returned_results(struct emit *e, struct planned_ring p,
+                                   struct merged_results_of_rounds *sum,
                                    struct returned_results *from)
 {
     begin_round(e, &p, from->round);
@@ -198,52 +200,58 @@ static void merge_returned_results(struct emit *e, struct planned_ring p, struct
 }
 
 /* The rows that have arrived from other ranks for a round. A view is empty if no rank sends such rows. */
-struct planned_arrivals {
+struct rows_arrived_for_round {
     struct view keys, queries, statistics;
 };
 
-static struct moved_operand moved_keys(const struct emit *e, const struct ring_shape *z)
+static struct moved_rows_format format_of_moved_keys(const struct emit *e,
+                                                     const struct ring_shape *z)
 {
-    return (struct moved_operand){PLAN_KEYS, 2, z->kv_width, (enum dtype)e->choices->dtype};
+    return (struct moved_rows_format){PLAN_KEYS, 2, z->kv_width, (enum dtype)e->choices->dtype};
 }
 
-static struct moved_operand moved_queries(const struct emit *e, const struct ring_shape *z,
-                                          int64_t parts)
+static struct moved_rows_format format_of_moved_queries(const struct emit *e,
+                                                        const struct ring_shape *z, int64_t parts)
 {
-    return (struct moved_operand){PLAN_QUERIES, parts, z->q_width, (enum dtype)e->choices->dtype};
+    return (struct moved_rows_format){PLAN_QUERIES, parts, z->q_width,
+                                      (enum dtype)e->choices->dtype};
 }
 
-static struct moved_operand moved_statistics(const struct ring_shape *z, int64_t parts)
+static struct moved_rows_format format_of_moved_statistics(const struct ring_shape *z,
+                                                           int64_t parts)
 {
-    return (struct moved_operand){PLAN_QUERIES, parts, z->heads, DTYPE_F32};
+    return (struct moved_rows_format){PLAN_QUERIES, parts, z->heads, DTYPE_F32};
 }
 
-static struct planned_arrivals send_for_forward(struct emit *e, const struct planned_ring *p,
-                                                const struct attention_saved *saved)
+static struct rows_arrived_for_round
+send_rows_for_round_forward(struct emit *e, const struct planned_ring *p,
+                            const struct attention_saved *saved)
 {
-    const struct moved_operand keys = moved_keys(e, p->shape),
-                               queries = moved_queries(e, p->shape, 1);
-    return (struct planned_arrivals){.keys = send_rows(e, p, &keys, ring_own_keys_values(saved)),
-                                     .queries = send_rows(e, p, &queries, saved->qkv.q)};
+    const struct moved_rows_format keys = format_of_moved_keys(e, p->shape),
+                                   queries = format_of_moved_queries(e, p->shape, 1);
+    return (struct rows_arrived_for_round){.keys =
+                                               send_rows(e, p, &keys, ring_own_keys_values(saved)),
+                                           .queries = send_rows(e, p, &queries, saved->qkv.q)};
 }
 
 void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
                           struct view o)
 {
-    const struct moved_operand keys = moved_keys(e, z), queries = moved_queries(e, z, 1),
-                               statistics = moved_statistics(z, 1);
+    const struct moved_rows_format keys = format_of_moved_keys(e, z),
+                                   queries = format_of_moved_queries(e, z, 1),
+                                   statistics = format_of_moved_statistics(z, 1);
     struct planned_ring p = planned_ring_of(e, z, PLAN_FORWARD);
     attention_save_output(e, saved, o, z->rank_tokens, z->heads);
-    struct merged_tiles sum = {.o = o, .lse = saved->lse};
+    struct merged_results_of_rounds sum = {.o = o, .lse = saved->lse};
     struct returned_results returned = {.block = view_none()};
     if (e->choices->dtype != DTYPE_F32)
         sum.o = emit_tensor(e, "o_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rank_tokens, z->q_width);
     begin_round(e, &p, 0);
-    struct planned_arrivals now = send_for_forward(e, &p, saved), next = {0};
+    struct rows_arrived_for_round now = send_rows_for_round_forward(e, &p, saved), next = {0};
     for (uint32_t t = 0; t < p.rounds; t++, now = next) {
         if (t + 1 < p.rounds) {
             begin_round(e, &p, t + 1);
-            next = send_for_forward(e, &p, saved);
+            next = send_rows_for_round_forward(e, &p, saved);
         }
         begin_round(e, &p, t);
         if (!round_has_tiles(e, &p))
@@ -273,7 +281,7 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
 
 /* Gradients of a round: those that round_backward() makes of the rows that the round reads, or those that other ranks
  * return after it. The latter are added while the next round is computed. */
-struct planned_gradients {
+struct gradients_of_round {
     struct view dq, dkv; /* empty: no rank returns any */
     uint32_t round;
 };
@@ -281,8 +289,8 @@ struct planned_gradients {
 /* Adds a round's gradients x of a rank's own rows to *sum; makes *sum if it is empty. held: this rank has computed x,
  * which is in packed order; else other ranks have returned it. */
 static void add_gradients_to_sums(struct emit *e, const struct planned_ring *p,
-                                  const struct moved_operand *m, struct view x, struct view *sum,
-                                  bool held)
+                                  const struct moved_rows_format *m, struct view x,
+                                  struct view *sum, bool held)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->operand_kind};
     if (sum->count == 0) {
@@ -305,10 +313,10 @@ static void add_gradients_to_sums(struct emit *e, const struct planned_ring *p,
 }
 
 static void add_returned_gradients(struct emit *e, struct planned_ring p,
-                                   struct planned_gradients *g, struct view *dq, struct view *dkv)
+                                   struct gradients_of_round *g, struct view *dq, struct view *dkv)
 {
-    const struct moved_operand keys = moved_keys(e, p.shape),
-                               queries = moved_queries(e, p.shape, 1);
+    const struct moved_rows_format keys = format_of_moved_keys(e, p.shape),
+                                   queries = format_of_moved_queries(e, p.shape, 1);
     begin_round(e, &p, g->round);
     if (g->dq.count > 0)
         add_gradients_to_sums(e, &p, &queries, g->dq, dq, false);
@@ -324,17 +332,19 @@ struct own_queries {
 
 /* Sends keys with values as one message, queries with the gradients of their outputs as another, and the statistics of
  * the queries as a third; leaves out those of which no rank needs any rows. */
-static struct planned_arrivals send_for_backward(struct emit *e, const struct planned_ring *p,
-                                                 const struct attention_saved *saved,
-                                                 const struct own_queries *own)
+static struct rows_arrived_for_round
+send_rows_for_round_backward(struct emit *e, const struct planned_ring *p,
+                             const struct attention_saved *saved, const struct own_queries *own)
 {
-    const struct moved_operand keys = moved_keys(e, p->shape), one = moved_queries(e, p->shape, 1),
-                               two = moved_queries(e, p->shape, 2),
-                               statistics = moved_statistics(p->shape, 2);
-    const struct plan_capacity room = capacity_of_moved_rows(e, p, PLAN_QUERIES);
-    struct planned_arrivals arrivals = {.keys = send_rows(e, p, &keys, ring_own_keys_values(saved)),
-                                        .queries = view_none(),
-                                        .statistics = view_none()};
+    const struct moved_rows_format keys = format_of_moved_keys(e, p->shape),
+                                   one = format_of_moved_queries(e, p->shape, 1),
+                                   two = format_of_moved_queries(e, p->shape, 2),
+                                   statistics = format_of_moved_statistics(p->shape, 2);
+    const struct plan_round_row_maxima room = capacity_of_moved_rows(e, p, PLAN_QUERIES);
+    struct rows_arrived_for_round arrivals = {
+        .keys = send_rows(e, p, &keys, ring_own_keys_values(saved)),
+        .queries = view_none(),
+        .statistics = view_none()};
     if (room.received_rows == 0)
         return arrivals;
     struct view message =
@@ -350,14 +360,14 @@ static struct planned_arrivals send_for_backward(struct emit *e, const struct pl
 
 /* Emits the backward of the tiles of a round, and returns the gradients of the rows that the round reads, in packed
  * order. */
-static struct planned_gradients round_backward(struct emit *e, const struct planned_ring *p,
-                                               const struct attention_saved *saved,
-                                               const struct own_queries *own,
-                                               const struct planned_arrivals *arrived)
+static struct gradients_of_round round_backward(struct emit *e, const struct planned_ring *p,
+                                                const struct attention_saved *saved,
+                                                const struct own_queries *own,
+                                                const struct rows_arrived_for_round *arrived)
 {
-    const struct moved_operand keys = moved_keys(e, p->shape),
-                               queries = moved_queries(e, p->shape, 1),
-                               statistics = moved_statistics(p->shape, 2);
+    const struct moved_rows_format keys = format_of_moved_keys(e, p->shape),
+                                   queries = format_of_moved_queries(e, p->shape, 1),
+                                   statistics = format_of_moved_statistics(p->shape, 2);
     struct view q_in = view_none(), d_o_in = view_none();
     if (arrived->queries.count > 0) {
         q_in = view_of_part(arrived->queries, 0, 2);
@@ -369,7 +379,7 @@ static struct planned_gradients round_backward(struct emit *e, const struct plan
                 d_o = gather_round_rows(e, p, &queries, own->d_o, d_o_in, "d_o_round"),
                 rows = gather_round_rows(e, p, &statistics, own->statistics, arrived->statistics,
                                          "statistics_round");
-    struct planned_gradients g = {
+    struct gradients_of_round g = {
         new_moved_tensor(e, &queries, "dq_block",
                          capacity_of_moved_rows(e, p, PLAN_QUERIES).packed_rows),
         new_moved_tensor(e, &keys, "dkv_block",
@@ -398,29 +408,31 @@ static struct view emit_own_statistics(struct emit *e, const struct ring_shape *
 struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
                                  const struct attention_saved *saved, struct view d_o)
 {
-    const struct moved_operand keys = moved_keys(e, z), queries = moved_queries(e, z, 1);
+    const struct moved_rows_format keys = format_of_moved_keys(e, z),
+                                   queries = format_of_moved_queries(e, z, 1);
     const enum dtype dtype = (enum dtype)e->choices->dtype;
     struct planned_ring p = planned_ring_of(e, z, PLAN_BACKWARD);
     begin_round(e, &p, 0);
     const struct own_queries own = {saved->qkv.q, d_o, emit_own_statistics(e, z, saved, d_o)};
     struct view dq = view_none(), dkv = view_none();
-    struct planned_gradients returned = {view_none(), view_none(), 0};
-    struct planned_arrivals now = send_for_backward(e, &p, saved, &own), next = {0};
+    struct gradients_of_round returned = {view_none(), view_none(), 0};
+    struct rows_arrived_for_round now = send_rows_for_round_backward(e, &p, saved, &own),
+                                  next = {0};
     for (uint32_t t = 0; t < p.rounds; t++, now = next) {
         if (t + 1 < p.rounds) {
             begin_round(e, &p, t + 1);
-            next = send_for_backward(e, &p, saved, &own);
+            next = send_rows_for_round_backward(e, &p, saved, &own);
         }
         begin_round(e, &p, t);
         if (!round_has_tiles(e, &p))
             continue;
-        struct planned_gradients g = round_backward(e, &p, saved, &own, &now);
+        struct gradients_of_round g = round_backward(e, &p, saved, &own, &now);
         add_gradients_to_sums(e, &p, &queries, g.dq, &dq, true);
         add_gradients_to_sums(e, &p, &keys, g.dkv, &dkv, true);
         add_returned_gradients(e, p, &returned, &dq, &dkv);
         begin_round(e, &p, t);
-        returned = (struct planned_gradients){emit_return_results(e, &p, &queries, g.dq),
-                                              emit_return_results(e, &p, &keys, g.dkv), t};
+        returned = (struct gradients_of_round){emit_return_results(e, &p, &queries, g.dq),
+                                               emit_return_results(e, &p, &keys, g.dkv), t};
     }
     add_returned_gradients(e, p, &returned, &dq, &dkv);
     e->tags.step = IR_NONE16;

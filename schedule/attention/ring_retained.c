@@ -22,14 +22,14 @@ static void shift_blocks(struct emit *e, int64_t by, struct view from, struct vi
 /* ---- forward ---- */
 
 /* The block of keys and values of a step, and the partial outputs of its tiles. */
-struct retained_step {
+struct ring_step_tensors {
     struct view kv, o, lse;
     struct ring_tile tile[2];
     uint32_t tile_count;
 };
 
 static op_id emit_tiles_forward(struct emit *e, const struct ring_shape *z, struct view q,
-                                struct retained_step *partial)
+                                struct ring_step_tensors *partial)
 {
     op_id last = {IR_NONE};
     for (uint32_t i = 0; i < partial->tile_count; i++) {
@@ -41,7 +41,7 @@ static op_id emit_tiles_forward(struct emit *e, const struct ring_shape *z, stru
 }
 
 static void merge_partial_outputs(struct emit *e, const struct ring_shape *z, struct view sum,
-                                  struct view lse, const struct retained_step *partial,
+                                  struct view lse, const struct ring_step_tensors *partial,
                                   uint32_t steps)
 {
     for (uint32_t step = 1; step < steps; step++)
@@ -60,13 +60,13 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
     uint32_t steps = e->group.outer_ring.size;
     uint8_t streams[2] = {e->stream.compute, e->stream.second_compute};
     op_id last[2] = {e->last_compute, e->last_compute};
-    struct retained_step *partial = heap_zalloc(steps, sizeof *partial);
+    struct ring_step_tensors *partial = heap_zalloc(steps, sizeof *partial);
     struct view kv = saved->qkv.k;
     kv.count = (uint64_t)ring_block_elements(z); /* v lies after k */
     attention_save_output(e, saved, o, z->rank_tokens, z->heads);
 
     for (uint32_t step = 0; step < steps; step++) {
-        struct retained_step *here = &partial[step];
+        struct ring_step_tensors *here = &partial[step];
         e->tags.step = (uint16_t)step;
         here->kv = kv;
         here->tile_count = ring_tiles(e, z, step, here->tile);

@@ -22,7 +22,7 @@ static struct ring_shape ring_shape_of(const struct head_exchange *z, uint32_t l
     };
 }
 
-static bool retains_blocks(const struct emit *e)
+static bool keeps_kv_blocks_of_all_ranks(const struct emit *e)
 {
     return e->choices->profile->ring_keeps_blocks && e->choices->rotation == ROTATE_P2P;
 }
@@ -44,13 +44,13 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
         ring_planned_forward(e, &shape, saved, o);
     else if (e->choices->rotation == ROTATE_NEEDED_ROWS)
         ring_needed_forward(e, &shape, saved, o);
-    else if (retains_blocks(e))
+    else if (keeps_kv_blocks_of_all_ranks(e))
         ring_retained_forward(e, &shape, saved, o);
     else
         ring_forward(e, &shape, saved, o);
     attention_sinks(e, layer, saved, shape.rank_tokens, shape.heads);
     core_emit_host_wait(e);
-    exchange_out(e, &z, o, out);
+    exchange_attention_output(e, &z, o, out);
 }
 
 void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
@@ -60,12 +60,12 @@ void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     struct head_exchange z = exchange_of_layer(e, layer);
     struct ring_shape shape = ring_shape_of(&z, layer, sequence);
     const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
-    struct view d_o = exchange_out_backward(e, &z, d_out);
+    struct view d_o = exchange_attention_output_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, shape.rank_tokens, shape.heads);
     struct qkv grads =
         e->choices->rotation == ROTATE_BY_CORE_PLAN  ? ring_planned_backward(e, &shape, saved, d_o)
         : e->choices->rotation == ROTATE_NEEDED_ROWS ? ring_needed_backward(e, &shape, saved, d_o)
-        : retains_blocks(e)                          ? ring_retained_backward(e, &shape, saved, d_o)
+        : keeps_kv_blocks_of_all_ranks(e)            ? ring_retained_backward(e, &shape, saved, d_o)
                                                      : ring_backward(e, &shape, saved, d_o);
     exchange_qkv_backward(e, layer, &z, grads, dqkv, saved);
 }

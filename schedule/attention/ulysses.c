@@ -17,7 +17,7 @@ static struct head_exchange exchange_shape_of(const struct emit *e, uint32_t lay
     z.core_kv_heads = z.kv_heads;
     z.kv_width = z.core_kv_heads * z.head_dim;
     z.v_width = z.core_kv_heads * transformer_v_head_dim(e->choices->model);
-    z.is_split_before_pack = z.is_latent || z.norms_heads;
+    z.splits_qkv_before_pack = z.is_latent || z.norms_heads;
     return z;
 }
 
@@ -48,7 +48,7 @@ void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
     attention_sinks(e, layer, saved, z.group_tokens, z.heads / z.head_ranks);
     if (z.head_ranks > 1)
         core_emit_host_wait(e);
-    exchange_out(e, &z, o, out);
+    exchange_attention_output(e, &z, o, out);
 }
 
 void ulysses_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
@@ -56,7 +56,7 @@ void ulysses_backward(struct emit *e, uint32_t layer, int64_t sequence, struct v
 {
     struct head_exchange z = exchange_shape_of(e, layer);
     const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
-    struct view d_o = exchange_out_backward(e, &z, d_out);
+    struct view d_o = exchange_attention_output_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.group_tokens,
                              z.heads / z.head_ranks);
     struct qkv grads = exchange_core_gradients(e, &z, dqkv);

@@ -167,8 +167,8 @@ static struct work core_work(const struct upipe *u, enum work_kind kind)
                                  0);
 }
 
-static void sequence_forward(const struct upipe *u, struct view x, struct view out,
-                             struct attention_saved *saved)
+static void upipe_forward_of_sequence(const struct upipe *u, struct view x, struct view out,
+                                      struct attention_saved *saved)
 {
     struct emit *e = u->e;
     const struct head_exchange *z = &u->exchange;
@@ -210,7 +210,7 @@ void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
     struct upipe u = upipe_of(e, layer);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         u.sequence = i;
-        sequence_forward(
+        upipe_forward_of_sequence(
             &u, view_rows(x, i * u.exchange.rank_tokens, u.exchange.rank_tokens, h),
             view_rows(out, i * u.exchange.rank_tokens, u.exchange.rank_tokens, u.exchange.q_width),
             &e->layer_saved[layer].attention[i]);
@@ -219,8 +219,9 @@ void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
 
 /* Emits the backward of stage g. in: q of stage g, and the k and v that it reads, which the first stage that reads them
  * has made. *sum becomes the gradient of q, and those of k and v summed over the stages so far that read them. */
-static void stage_backward(const struct upipe *u, int64_t g, const struct attention_saved *saved,
-                           struct view d_staged, const struct qkv *in, struct qkv *sum)
+static void upipe_backward_of_stage(const struct upipe *u, int64_t g,
+                                    const struct attention_saved *saved, struct view d_staged,
+                                    const struct qkv *in, struct qkv *sum)
 {
     struct emit *e = u->e;
     const struct head_exchange *z = &u->exchange;
@@ -246,8 +247,9 @@ static void stage_backward(const struct upipe *u, int64_t g, const struct attent
 
 /* Writes the gradients of q, k and v of one sequence to staged[], each with its stages one after another:
  * [heads_per_rank, rank_tokens, columns_of_stage]. */
-static void sequence_backward(const struct upipe *u, struct view x, struct view d_out,
-                              const struct attention_saved *saved, struct view staged[PARTS])
+static void upipe_backward_of_sequence(const struct upipe *u, struct view x, struct view d_out,
+                                       const struct attention_saved *saved,
+                                       struct view staged[PARTS])
 {
     struct emit *e = u->e;
     const struct head_exchange *z = &u->exchange;
@@ -266,10 +268,11 @@ static void sequence_backward(const struct upipe *u, struct view x, struct view 
         e->tags.phase = PHASE_RECOMPUTE;
         project_and_scatter_stage(u, x, g, part);
         e->tags.phase = PHASE_BACKWARD;
-        stage_backward(u, g, saved, d_staged,
-                       &(struct qkv){part[Q].heads_of_all_ranks, part[K].heads_of_all_ranks,
-                                     part[V].heads_of_all_ranks},
-                       &sum);
+        upipe_backward_of_stage(u, g, saved, d_staged,
+                                &(struct qkv){part[Q].heads_of_all_ranks,
+                                              part[K].heads_of_all_ranks,
+                                              part[V].heads_of_all_ranks},
+                                &sum);
         gather_gradient_part(u, &part[Q], sum.q, Q, view_of_stage(staged[Q], g, n));
         if (g + 1 == stages || stage_begins_new_keys(u, g + 1)) {
             gather_gradient_part(u, &part[K], sum.k, K, view_of_stage(staged[K], g / shared, n));
@@ -310,9 +313,9 @@ void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         u.sequence = i;
         struct view staged[PARTS];
-        sequence_backward(&u, view_rows(x.buffer, i * z->rank_tokens, z->rank_tokens, h),
-                          view_rows(d_out, i * z->rank_tokens, z->rank_tokens, z->q_width),
-                          &e->layer_saved[layer].attention[i], staged);
+        upipe_backward_of_sequence(&u, view_rows(x.buffer, i * z->rank_tokens, z->rank_tokens, h),
+                                   view_rows(d_out, i * z->rank_tokens, z->rank_tokens, z->q_width),
+                                   &e->layer_saved[layer].attention[i], staged);
         join_stage_gradients(
             &u, staged,
             view_rows(dqkv.buffer, i * z->rank_tokens, z->rank_tokens, z->projection_width));

@@ -9,14 +9,15 @@
 struct chain_row {
     uint8_t kind, kernel_count;
     double bytes_per_element;
-    double slow_kernel_passes, slow_bytes, gathered, scattered; /* see struct cost_chain */
-    const struct cost_chain *unweighted;
+    double slow_kernel_passes, slow_bytes, gathered,
+        scattered; /* see struct cost_elementwise_chain */
+    const struct cost_elementwise_chain *unweighted;
     double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
     /* These two replace bytes_per_element and kernel_count if torch.compile or Liger fuses the chain; 0: the fused
      * chain is one kernel, with the cost of a plain one. */
-    double compiled_bytes;
-    uint8_t kernels_compiled;
-    /* Bytes per element of sums of gradients, which are added to bytes_per_element (sum_bytes) or to compiled_bytes
+    double compiled_bytes_per_element;
+    uint8_t compiled_kernel_count;
+    /* Bytes per element of sums of gradients, which are added to bytes_per_element (sum_bytes) or to compiled_bytes_per_element
      * (compiled_sum_bytes). Tensor ranks that have gathered their tokens sum over all of these tokens. */
     double sum_bytes, compiled_sum_bytes;
 };
@@ -42,8 +43,8 @@ static const struct chain_row torchtitan[] = {
      .bytes_per_element = 92,
      .slow_kernel_passes = 3,
      .slow_bytes = 4 + 8 + 4,
-     .compiled_bytes = 6,
-     .kernels_compiled = 2,
+     .compiled_bytes_per_element = 6,
+     .compiled_kernel_count = 2,
      .sum_bytes = 9,
      .compiled_sum_bytes = 3},
     /* bytes per element: a cast to fp32 6, the complex product 8, a cast back 6; the backward does the same */
@@ -72,8 +73,8 @@ static const struct chain_row torchtitan[] = {
      .bytes_per_element = 32,
      .slow_kernel_passes = 2,
      .slow_bytes = 16,
-     .compiled_bytes = 16,
-     .kernels_compiled = 2},
+     .compiled_bytes_per_element = 16,
+     .compiled_kernel_count = 2},
     /* bytes per element: exponentials 8, added to the label's gradient 12, times the gradient of the loss 8, which
      * broadcasts. Compiled it is one kernel. The zeros and the cast are ops of the schedule */
     {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
@@ -81,8 +82,8 @@ static const struct chain_row torchtitan[] = {
      .bytes_per_element = 28,
      .slow_kernel_passes = 1,
      .slow_bytes = 8,
-     .compiled_bytes = 12,
-     .kernels_compiled = 1},
+     .compiled_bytes_per_element = 12,
+     .compiled_kernel_count = 1},
     /* torch/distributed/tensor/_ops/_embedding_ops.py, bytes per element: the look-up 4; then a product with a mask,
      * which broadcasts, sets the rows of tokens that other ranks' parts of the table have to zero 4 */
     {.kind = WORK_EMBEDDING,
@@ -120,7 +121,7 @@ static const struct chain_row internlm[] = {
 
 /* The chain that makes the gradient of tokens from the gradients of their 8 copies. Bytes per element of the copies:
  * zeros 2 / 8, index_put_() with sums 6. */
-static const struct cost_chain copy_gradients_chain = {
+static const struct cost_elementwise_chain copy_gradients_chain = {
     .kernel_count = 2, .bytes_per_element = 6.25, .scattered_bytes = 6};
 
 /* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: norms,
@@ -187,8 +188,8 @@ static const struct chain_row hf_autocast[] = {
      .bytes_per_element = 131 - 18,
      .slow_kernel_passes = 5.5,
      .slow_bytes = 15 + 8 + 8 + 4,
-     .compiled_bytes = 6,
-     .kernels_compiled = 2,
+     .compiled_bytes_per_element = 6,
+     .compiled_kernel_count = 2,
      .sum_bytes = 18,
      .compiled_sum_bytes = 3},
     /* bytes per element: product with the cosine 6, the negative of one half 2, cat 4, product with the sine 6, sum 12,
@@ -264,30 +265,32 @@ static const struct {
  * a row. compile: to the chains of compiled code. kept: eager chains also get kept_bytes. sum_ranks: the number of
  * tensor ranks whose tokens the sums of gradients cover; 1: only the rank's own tokens. */
 static void set_chains_of_framework(enum chains chains, bool compile, bool kept, double sum_ranks,
-                                    struct cost_chain chain[WORK_KIND_COUNT])
+                                    struct cost_elementwise_chain chain[WORK_KIND_COUNT])
 {
     if (tables[chains].inherits_from != CHAINS_FUSED)
         set_chains_of_framework(tables[chains].inherits_from, compile, kept, sum_ranks, chain);
     for (size_t i = 0; i < tables[chains].count; i++) {
         const struct chain_row *row = &tables[chains].row[i];
-        struct cost_chain eager = {.bytes_per_element = row->bytes_per_element +
-                                                        (kept ? row->kept_bytes : 0) +
-                                                        sum_ranks * row->sum_bytes,
-                                   .kernel_count = row->kernel_count,
-                                   .slow_kernel_passes = row->slow_kernel_passes,
-                                   .slow_bytes = row->slow_bytes,
-                                   .gathered_bytes = row->gathered,
-                                   .scattered_bytes = row->scattered,
-                                   .unweighted_chain = row->unweighted};
-        struct cost_chain fused = {.bytes_per_element =
-                                       row->compiled_bytes + sum_ranks * row->compiled_sum_bytes,
-                                   .kernel_count = row->kernels_compiled};
+        struct cost_elementwise_chain eager = {.bytes_per_element = row->bytes_per_element +
+                                                                    (kept ? row->kept_bytes : 0) +
+                                                                    sum_ranks * row->sum_bytes,
+                                               .kernel_count = row->kernel_count,
+                                               .slow_kernel_passes = row->slow_kernel_passes,
+                                               .slow_bytes = row->slow_bytes,
+                                               .gathered_bytes = row->gathered,
+                                               .scattered_bytes = row->scattered,
+                                               .unweighted_chain = row->unweighted};
+        struct cost_elementwise_chain fused = {.bytes_per_element =
+                                                   row->compiled_bytes_per_element +
+                                                   sum_ranks * row->compiled_sum_bytes,
+                                               .kernel_count = row->compiled_kernel_count};
         chain[row->kind] = compile ? fused : eager;
     }
 }
 
 /* Returns the framework whose chains a layer runs if the choice of kernels does not fuse them. */
-static enum chains unfused_chains_of(const struct profile *profile, const struct choices *choices)
+static enum chains framework_of_unfused_chains(const struct profile *profile,
+                                               const struct choices *choices)
 {
     enum chains own = profile != NULL ? (enum chains)profile->chains : CHAINS_FUSED;
     return own == CHAINS_FUSED && choices->kernels == KERNELS_EAGER ? CHAINS_TORCHTITAN : own;
@@ -298,28 +301,29 @@ static bool fuses_chains(const struct choices *choices)
     return choices->kernels == KERNELS_COMPILED || choices->kernels == KERNELS_LIGER;
 }
 
-enum chains chains_used(const struct profile *profile, const struct choices *choices)
+enum chains chains_framework_of_choices(const struct profile *profile,
+                                        const struct choices *choices)
 {
-    return fuses_chains(choices) ? CHAINS_FUSED : unfused_chains_of(profile, choices);
+    return fuses_chains(choices) ? CHAINS_FUSED : framework_of_unfused_chains(profile, choices);
 }
 
 void chains_of(const struct profile *profile, const struct choices *choices, bool kept,
-               struct cost_chain chain[WORK_KIND_COUNT])
+               struct cost_elementwise_chain chain[WORK_KIND_COUNT])
 {
     static const uint8_t losses[] = {WORK_CROSS_ENTROPY, WORK_CROSS_ENTROPY_BACKWARD};
     static const uint8_t parts[] = {WORK_CROSS_ENTROPY_PARTIAL,
                                     WORK_CROSS_ENTROPY_PARTIAL_BACKWARD};
     /* torchtitan's loss on 16-bit logits: the kernels read or write as many elements as with fp32 logits, with half the
      * bytes */
-    static const struct cost_chain narrow_loss[] = {
+    static const struct cost_elementwise_chain narrow_loss[] = {
         {.bytes_per_element = 4, .kernel_count = 1, .slow_kernel_passes = 1, .slow_bytes = 4},
         {.bytes_per_element = 6, .kernel_count = 1, .slow_kernel_passes = 1.15, .slow_bytes = 6},
     };
-    struct cost_chain eager[WORK_KIND_COUNT], compiled[WORK_KIND_COUNT];
+    struct cost_elementwise_chain eager[WORK_KIND_COUNT], compiled[WORK_KIND_COUNT];
     memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);
     memset(eager, 0, sizeof eager);
     memset(compiled, 0, sizeof compiled);
-    enum chains chains = unfused_chains_of(profile, choices);
+    enum chains chains = framework_of_unfused_chains(profile, choices);
     const bool sums_gathered =
         (choices->tensor_plan == TENSOR_PLAN_MODULE || choices->tensor_plan == TENSOR_PLAN_ASYNC) &&
         choices->tp > 1;
@@ -335,10 +339,10 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
         chain[losses[i]] = choices->loss == LOSS_EAGER || choices->loss == LOSS_HF
                                ? eager[losses[i]]
                            : choices->loss == LOSS_16BIT ? narrow_loss[i]
-                                                         : (struct cost_chain){0};
+                                                         : (struct cost_elementwise_chain){0};
     const bool has_own_parts = chains == CHAINS_NANOTRON && !chosen;
     for (size_t i = 0; i < ARRAY_LEN(parts) && !has_own_parts; i++)
-        chain[parts[i]] = choices->loss != LOSS_PARALLEL         ? (struct cost_chain){0}
+        chain[parts[i]] = choices->loss != LOSS_PARALLEL ? (struct cost_elementwise_chain){0}
                           : choices->kernels == KERNELS_COMPILED ? compiled[parts[i]]
                                                                  : eager[parts[i]];
     /* the look-up of embeddings stays a chain, since frameworks do not compile it */

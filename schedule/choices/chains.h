@@ -13,7 +13,8 @@
 
 /* Returns the framework whose chains the layers run: the profile's; torchtitan's if eager kernels are chosen and the
  * profile has no chains; CHAINS_FUSED if the chosen kernels fuse them. profile NULL: a profile without chains. */
-enum chains chains_used(const struct profile *profile, const struct choices *choices);
+enum chains chains_framework_of_choices(const struct profile *profile,
+                                        const struct choices *choices);
 
 /* Sets chain[] to the chains that the profile's implementation runs; all other kinds of work remain one kernel (bytes
  * 0).
@@ -23,6 +24,6 @@ enum chains chains_used(const struct profile *profile, const struct choices *cho
  * keep their activations for the backward, so the framework's own recomputation inside a layer takes time. profile
  * NULL: a profile without chains. */
 void chains_of(const struct profile *profile, const struct choices *choices, bool kept,
-               struct cost_chain chain[WORK_KIND_COUNT]);
+               struct cost_elementwise_chain chain[WORK_KIND_COUNT]);
 
 #endif

@@ -46,10 +46,10 @@ enum loading { LOADING_SHARDED, LOADING_WHOLE, LOADING_COUNT };
  * pipeline. */
 enum stage_layers {
     STAGE_LAYERS_EVEN, /* none */
-    STAGE_LAYERS_EMBEDDING,
-    STAGE_LAYERS_HEAD,
-    STAGE_LAYERS_BOTH,
-    STAGE_LAYERS_COST, /* layers and head count by what they compute (nanotron) */
+    STAGE_LAYERS_AND_EMBEDDING,
+    STAGE_LAYERS_AND_HEAD,
+    STAGE_LAYERS_AND_BOTH_ENDS,
+    STAGE_LAYERS_BY_COST, /* layers and head count by what they compute (nanotron) */
     STAGE_LAYERS_COUNT
 };
 

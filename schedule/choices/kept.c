@@ -16,7 +16,7 @@ static enum layer_code layer_code_of(const struct choices *c)
     struct choices eager = *c;
     if (eager.kernels != KERNELS_EAGER)
         eager.kernels = KERNELS_PROFILE;
-    switch (chains_used(c->profile, &eager)) {
+    switch (chains_framework_of_choices(c->profile, &eager)) {
     case CHAINS_TORCHTITAN:
         return CODE_TITAN;
     case CHAINS_NANOTRON:

@@ -10,16 +10,16 @@
 
 /* The number of heads to which the key and value heads are copied before the all-to-all. */
 enum kv_replication {
-    KV_TO_RANKS, /* to as many as there are head ranks, if there are fewer */
-    KV_TO_HEADS, /* always to as many as there are query heads */
+    KV_COPIED_TO_HEAD_RANKS,  /* to as many as there are head ranks, if there are fewer */
+    KV_COPIED_TO_QUERY_HEADS, /* always to as many as there are query heads */
     KV_REPLICATION_COUNT
 };
 
 /* The clipping of gradients, between the last reduction and AdamW. */
 enum clipping {
     CLIPPING_NONE,
-    CLIPPING_IN_STEP,  /* the norm of all gradients is taken, and AdamW scales what it reads */
-    CLIPPING_IN_PLACE, /* the norm is taken, and a separate pass scales gradients */
+    CLIPPING_IN_OPTIMIZER_STEP, /* the norm of all gradients is taken, and AdamW scales what it reads */
+    CLIPPING_BY_SEPARATE_PASS, /* the norm is taken, and a separate pass scales gradients */
 };
 
 /* The framework whose code decides which work is a chain of kernels, and how many bytes the chain moves
@@ -51,7 +51,7 @@ struct profile {
      * hides */
     bool compiled_layers_pass_mask;
     /* seconds that the framework's host thread takes between backward and optimizer, on every rank; 0: none */
-    double host_per_step_s;
+    double host_before_optimizer_s;
     /* layers are modules of TransformerEngine in Megatron-Core; the host's time for each is several times that for one
      * operator of PyTorch (predict/host_modules.c) */
     bool host_runs_te_modules;
@@ -60,8 +60,8 @@ struct profile {
     double host_dtensor_product_s;
 
     /* ---- attention's core and its all-to-alls ---- */
-    uint8_t attention_impl;    /* enum attention_impl on GPUs of the A100's class */
-    uint8_t attention_impl_90; /* enum attention_impl on Hopper GPUs and later ones */
+    uint8_t attention_impl;              /* enum attention_impl on GPUs of the A100's class */
+    uint8_t attention_impl_since_hopper; /* enum attention_impl on Hopper GPUs and later ones */
     /* attention kernels read sinks as an operand; false: a pass after them rescales the result */
     bool core_takes_sinks;
     uint8_t kv_replication; /* enum kv_replication */
@@ -83,14 +83,15 @@ struct profile {
     uint8_t rotation; /* enum rotation */
     /* the ring keeps the blocks of all ranks, as TransformerEngine's does (schedule/attention/ring_retained.c) */
     bool ring_keeps_blocks;
-    bool ring_one_stream; /* all of a ring's messages go through one communicator, in turn */
+    /* all of a ring's messages go through one communicator, in turn */
+    bool ring_messages_share_stream;
     /* keys and values are copied into one message before they are sent round the ring */
     bool ring_packs_messages;
     bool ring_grad_f32; /* gradients of keys and values are summed in fp32 all around the ring */
     /* with an all-gather of keys and values, the first tile waits for it, too */
     bool first_tile_waits_for_gather;
     /* gradients of gathered keys and values are passed round the ring; false: they are reduce-scattered */
-    bool gathered_kv_gradients_shift;
+    bool shifts_gathered_kv_gradients;
     /* with context-first placement, windows are interleaved if a node holds two windows or more */
     bool interleaves_windows;
     /* seconds that the framework adds to an exchange or a shift that it makes as an all-to-all of a list with one
@@ -102,7 +103,7 @@ struct profile {
      * which have another; false: each direction has a stream */
     bool chunk_copies_share_stream;
     /* with chunks of a sequence: the host waits after every tile, and at a barrier after all-to-alls */
-    bool chunk_tile_sync;
+    bool host_waits_after_each_chunk_tile;
     /* with chunks of a sequence: all tensors of a query chunk are fetched again before each of its tiles, and the
      * gradient of its queries is copied to the host after each tile */
     bool chunk_refetches_queries;
@@ -111,7 +112,8 @@ struct profile {
     bool chunk_outputs_concatenated;
     /* the activation function in the feed-forward part of fpdt is a chain of kernels */
     bool chunk_ffn_is_eager;
-    bool chunk_grad_f32; /* fpdt sums the weight gradients of pieces in an fp32 buffer of its own */
+    /* fpdt sums the weight gradients of pieces in an fp32 buffer of its own */
+    bool fpdt_sums_weight_gradients_in_fp32;
 
     /* ---- subsequences and pipelines ---- */
     /* in a plain pipeline (pipeline_is_plain()), the host waits for every message before it posts the receive of the
@@ -207,7 +209,7 @@ struct profile {
     bool gathers_after_core;
     /* gathered parameters are kept if they are read again before this many elements of other parameters have been read;
      * 0: no */
-    int64_t reuse_within_elements;
+    int64_t reuses_params_within_elements;
     /* number of layers whose sharded parameters are gathered ahead of their use */
     uint32_t prefetch_layers;
     /* if prefetch_layers is 0: the thread that issues computation also starts each gather and each reduction of
@@ -227,7 +229,7 @@ struct profile {
     bool reduces_f32;
     /* zero_grad(set_to_none=True): a gradient is allocated when the backward reaches its weight, and the step begins
      * without any */
-    bool grads_to_none;
+    bool frees_gradients_between_steps;
     /* The backward of a linear layer adds to the gradient itself. It returns to autograd a 16-bit tensor of the
      * weight's shape, which is never written; one such tensor of each shape is kept throughout the step. */
     bool placeholder_gradients;
@@ -242,7 +244,7 @@ struct profile {
     int64_t bucket_elements;
     /* number of passes over a bucket of gradients that is reduced once a step: the copy into a flat tensor, the
      * division of that tensor (taken as a copy), and the copy back; 0: no bucket is copied */
-    uint8_t bucket_passes;
+    uint8_t copy_passes_over_bucket;
     bool keeps_bucket; /* with sharded parameters, a bucket is allocated once and kept */
     /* buckets that are reduced once a step are all-reduced, even if each rank updates only a part of the parameters */
     bool buckets_all_reduced;
@@ -256,8 +258,9 @@ struct profile {
     bool waits_for_reductions;
 
     /* ---- the optimizer, and the allocator ---- */
-    uint8_t clipping;   /* enum clipping; where there is any, AdamW waits for the last reduction */
-    bool clipping_sync; /* the host waits for the norm of gradients before it continues */
+    uint8_t clipping; /* enum clipping; where there is any, AdamW waits for the last reduction */
+    /* the host waits for the norm of gradients before it continues */
+    bool host_waits_for_gradient_norm;
     /* the optimizer's first step allocates its moments, in memory that activations have freed */
     bool moments_allocated_in_step;
     /* with the optimizer on the host: gradients are cast to fp32 on the device, before they are copied to the host */
@@ -267,7 +270,7 @@ struct profile {
     bool host_params_pageable;
     /* with the optimizer on the host: the bytes of host memory per parameter that passes before and after AdamW read
      * and write */
-    uint8_t host_pass_bytes;
+    uint8_t host_adamw_pass_bytes_per_parameter;
     /* PyTorch's allocator has the setting expandable_segments:True (schedule/reserved/caching_allocator.h) */
     bool expandable_segments;
 };

@@ -62,8 +62,8 @@ static const struct strategy strategies[] = {
  * pass or buffer that only one framework has. docs/strategies/profiles.md, "Profile neutral", has the reason for every
  * value. */
 #define NEUTRAL_SWITCHES                                                                                              \
-     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN, /* the fastest in each device's file */   \
-     .kv_replication = KV_TO_RANKS,                                                                                   \
+     .attention_impl = ATTENTION_FA2, .attention_impl_since_hopper = ATTENTION_CUDNN, /* the fastest in each device's file */   \
+     .kv_replication = KV_COPIED_TO_HEAD_RANKS,                                                                                   \
      .copies_before = 1,                /* one kernel packs q, k and v; what arrives is in token order */             \
      .rotation = ROTATE_P2P,            /* two blocks alive, hidden by tiles */                                       \
      .ring_grad_f32 = true, .prefix_grad_f32 = true, /* exact as the other sums */                                    \
@@ -72,9 +72,9 @@ static const struct strategy strategies[] = {
      .sharded_params_f32 = true,        /* as FSDP2: no bf16 copy beside the optimizer's shard */                     \
      .reduces_in_place = true,          /* ZeRO-1: a rank's part lies in its gradients, as Megatron-LM has it */      \
      .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */                               \
-     .reuse_within_elements = 1,        /* the head, which is read next, stays gathered, as in torchtitan */          \
+     .reuses_params_within_elements = 1,        /* the head, which is read next, stays gathered, as in torchtitan */          \
      .activation_weights_copies = true, /* nothing keeps what experts write */                                        \
-     .clipping = CLIPPING_IN_STEP,      /* one pass for the norm; AdamW scales what it reads */                       \
+     .clipping = CLIPPING_IN_OPTIMIZER_STEP,      /* one pass for the norm; AdamW scales what it reads */                       \
      .loss = LOSS_TE,                   /* one kernel, which writes the gradient over the logits */                   \
      .fused_merge = true                /* as ring-flash-attention under torch.jit, TransformerEngine */
 
@@ -83,9 +83,9 @@ static const struct strategy strategies[] = {
      .copies_before = 1, .copies_after = 1,                                                                           \
      .rotation = ROTATE_ALL_GATHER,     /* rotate_method of _context_parallel */                                      \
      .moments_allocated_in_step = true, /* torch.optim.AdamW: _init_group() in step() */                              \
-     .ring_one_stream = true,           /* one process group, one NCCL stream */                                      \
+     .ring_messages_share_stream = true,           /* one process group, one NCCL stream */                                      \
      .ring_packs_messages = true,       /* torch.cat of keys and values, and of their gradients */                    \
-     .gathered_kv_gradients_shift = true, /* gradients always go round by all_to_all */                               \
+     .shifts_gathered_kv_gradients = true, /* gradients always go round by all_to_all */                               \
      .ring_grad_f32 = true,             /* convert_to_f32 */                                                          \
      .tensor_plan = TENSOR_PLAN_MODULE, /* parallelize_module() with PrepareModuleInput, as torchtitan */             \
      .backward_quantises_again = true,  /* torchao/float8/float8_linear.py: save_for_backward(input_hp, ...) */       \
@@ -97,8 +97,8 @@ static const struct strategy strategies[] = {
  * the framework from which the value comes, or the profile whose value it is. */
 static const struct profile profiles[] = {
     {.name = "deepspeed", .summary = "Megatron-DeepSpeed 0.14 with Ulysses and ZeRO",
-     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
-     .kv_replication = KV_TO_HEADS,     /* the plain Ulysses path has no grouped queries */
+     .attention_impl = ATTENTION_FA2, .attention_impl_since_hopper = ATTENTION_FA2,
+     .kv_replication = KV_COPIED_TO_QUERY_HEADS,     /* the plain Ulysses path has no grouped queries */
      .copies_before = 2, .copies_after = 2,
      .rope_after_exchange = true, .forward_exchange_blocks = true, .backward_exchange_blocks = true,
      .rotation = ROTATE_P2P,
@@ -114,25 +114,25 @@ static const struct profile profiles[] = {
      .bucket_elements = 500000000,      /* reduce_bucket_size */
      .keeps_bucket = true,              /* contiguous_gradients of stage 3 */
      .keeps_rotary_tables = true,       /* rotary_pos_embedding.py: cos_cached, sin_cached */
-     .reuse_within_elements = 1000000000, /* stage3_max_reuse_distance */
+     .reuses_params_within_elements = 1000000000, /* stage3_max_reuse_distance */
      .gathers_in_own_pool = true,       /* partitioned_param_coordinator.py: __allgather_stream */
      .prefetch_layers = 0,              /* inferred: FPDT's rows on two nodes lack what all gathers take; docs/accuracy.md */
      .waits_for_reductions = true,
      .chunk_copies_share_stream = true, /* fpdt_layer.py: streams `offload` and `general_offload` */
-     .chunk_tile_sync = true, .chunk_refetches_queries = true, .chunk_offloads_norm = true, .chunk_outputs_concatenated = true,
+     .host_waits_after_each_chunk_tile = true, .chunk_refetches_queries = true, .chunk_offloads_norm = true, .chunk_outputs_concatenated = true,
      .loss_recomputes_logits = true,    /* FPDT_LogitsLoss keeps only its input */
      .loss_offloads_input = true,       /* lm_output.to('cpu'), and .to(device) piece by piece */
      .chunk_ffn_is_eager = true,        /* FPDT_FFN: bias_gelu and its backward, written in PyTorch */
-     .chunk_grad_f32 = true,            /* grad_w1.add_(torch.matmul(...)) into fp32 zeros */
-     .clipping = CLIPPING_IN_PLACE,     /* step(): scaled_global_norm(), and unscale_and_clip_grads() multiplies always */
-     .clipping_sync = true,             /* total_norm.item() */
+     .fpdt_sums_weight_gradients_in_fp32 = true,            /* grad_w1.add_(torch.matmul(...)) into fp32 zeros */
+     .clipping = CLIPPING_BY_SEPARATE_PASS,     /* step(): scaled_global_norm(), and unscale_and_clip_grads() multiplies always */
+     .host_waits_for_gradient_norm = true,             /* total_norm.item() */
      .host_grads_f32 = true,            /* stage3.py: _offload_grad_partition_at_boundary(): grad_buffer.float() */
-     .host_pass_bytes = 8 + 4,          /* unscale_and_clip_grads(): mul_() moves 8 bytes; the cast to 16 bits reads 4 again */
+     .host_adamw_pass_bytes_per_parameter = 8 + 4,          /* unscale_and_clip_grads(): mul_() moves 8 bytes; the cast to 16 bits reads 4 again */
      .host_params_pageable = true,      /* _reassign_or_swap_out_partitioned_parameters(): copy_() of another type; Copy.cu */
      .host_per_checkpoint_s = 44e-3},   /* a new pageable tensor, and the code around the copy; docs/accuracy.md */
     {.name = "megatron", .summary = "Megatron-LM core 0.7 with TransformerEngine 1.6",
-     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
-     .kv_replication = KV_TO_RANKS,
+     .attention_impl = ATTENTION_FA2, .attention_impl_since_hopper = ATTENTION_CUDNN,
+     .kv_replication = KV_COPIED_TO_HEAD_RANKS,
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_P2P,            /* as TransformerEngine's ring, megatron-te */
      .ring_grad_f32 = true,
@@ -158,11 +158,11 @@ static const struct profile profiles[] = {
      .prefetch_layers = 1,
      .waits_for_reductions = true,
      .moments_allocated_in_step = true, /* FusedAdam of apex and TransformerEngine: step() makes missing states */
-     .clipping = CLIPPING_IN_STEP,      /* get_grad_norm_fp32(): multi_tensor_l2norm; multi_tensor_scale only above clip_grad */
-     .clipping_sync = true},            /* total_norm.item() */
+     .clipping = CLIPPING_IN_OPTIMIZER_STEP,      /* get_grad_norm_fp32(): multi_tensor_l2norm; multi_tensor_scale only above clip_grad */
+     .host_waits_for_gradient_norm = true},            /* total_norm.item() */
     {.name = "internevo", .summary = "InternEvo (LoongTrain): 2D attention and its corners",
-     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
-     .kv_replication = KV_TO_RANKS,
+     .attention_impl = ATTENTION_FA2, .attention_impl_since_hopper = ATTENTION_FA2,
+     .kv_replication = KV_COPIED_TO_HEAD_RANKS,
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_P2P,
      .interleaves_windows = true,
@@ -177,14 +177,14 @@ static const struct profile profiles[] = {
      .prefetch_layers = 1,
      .waits_for_reductions = true,
      .gathers_after_core = true,        /* _pre_forward_hook_for_out_proj */
-     .host_per_step_s = 0.3,            /* norms, loss scale, metrics; docs/accuracy.md */
+     .host_before_optimizer_s = 0.3,            /* norms, loss scale, metrics; docs/accuracy.md */
      .moments_allocated_in_step = true, /* torch.optim.AdamW */
-     .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
-     .clipping_sync = true,
+     .clipping = CLIPPING_BY_SEPARATE_PASS,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
+     .host_waits_for_gradient_norm = true,
      .chains = CHAINS_INTERNEVO},       /* norm(x.float()) */
     {.name = "internlm", .summary = "InternLM's training code of 2023, of which InternEvo was made",
-     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
-     .kv_replication = KV_TO_RANKS,     /* it has no grouped queries and no ring: as internevo */
+     .attention_impl = ATTENTION_FA2, .attention_impl_since_hopper = ATTENTION_FA2,
+     .kv_replication = KV_COPIED_TO_HEAD_RANKS,     /* it has no grouped queries and no ring: as internevo */
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_P2P,
      .tensor_comm_after_compute = true,
@@ -193,84 +193,84 @@ static const struct profile profiles[] = {
      .loss = LOSS_TE,                   /* a fused kernel in place */
      .grad_dtype = DTYPE_BF16,
      .bucket_elements = 536870912,      /* reduce_bucket_size, which is compared with param.numel() */
-     .bucket_passes = 3,                /* bucket.flatten(), div_(world_size), unflatten_and_copy() */
+     .copy_passes_over_bucket = 3,                /* bucket.flatten(), div_(world_size), unflatten_and_copy() */
      .buckets_all_reduced = true,       /* reduce_rank=None: dist.all_reduce() */
      .prefetch_layers = 1,
      .waits_for_reductions = true,
-     .host_per_step_s = 0.3,            /* as internevo */
+     .host_before_optimizer_s = 0.3,            /* as internevo */
      .moments_allocated_in_step = true, /* torch.optim.AdamW */
-     .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
-     .clipping_sync = true,
+     .clipping = CLIPPING_BY_SEPARATE_PASS,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
+     .host_waits_for_gradient_norm = true,
      .chains = CHAINS_INTERNLM},        /* norm(x.float()), torch.optim.AdamW of torch 1.13.1 */
     {.name = "torchtitan", .summary = "torchtitan with PyTorch's context parallelism, January 2025",
-     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
-     .kv_replication = KV_TO_HEADS,     /* its Llama calls repeat_kv before the attention call */
+     .attention_impl = ATTENTION_FA2, .attention_impl_since_hopper = ATTENTION_FA2,
+     .kv_replication = KV_COPIED_TO_QUERY_HEADS,     /* its Llama calls repeat_kv before the attention call */
      PYTORCH_SWITCHES,
      .loss = LOSS_EAGER,                /* cross_entropy(pred.float()); train.py: "del pred" before the backward */
      .expandable_segments = true,       /* run_llama_train.sh: PYTORCH_CUDA_ALLOC_CONF */
      .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
      .reduces_grad_dtype_always = true, /* its default is float32, whatever training.dtype is */
      .tensors_allocated_singly = true,  /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
-     .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
+     .frees_gradients_between_steps = true,             /* zero_grad(), whose set_to_none is true by default */
      .sharded_params_f32 = true,        /* fully_shard with mixed_precision_param = bfloat16 */
      .gathers_to_flat_buffer = true, .gathers_in_own_pool = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
      .host_waits_for_expert_counts = true, /* expert_parallel.py: splits of all_to_all_single to the CPU, tolist() */
      .has_root_unit = true,             /* fully_shard(model): tok_embeddings, norm and output; _lazy_init() keeps the root after the forward */
      .stages_reduce_at_end = true,      /* torch.distributed.pipelining: backward_maybe_with_nosync() */
      .stages_keep_gathered = true,      /* fsdp_reshard_after_forward = "default": not with pipelines (parallelize.py, apply_fsdp()) */
-     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_: _foreach_norm, _foreach_mul_ by the clamped factor, no wait */
+     .clipping = CLIPPING_BY_SEPARATE_PASS,     /* clip_grad_norm_: _foreach_norm, _foreach_mul_ by the clamped factor, no wait */
      .chains = CHAINS_TORCHTITAN},      /* eager code: RMSNorm, apply_rotary_emb, FeedForward */
     {.name = "fsdp1", .summary = "PyTorch's FullyShardedDataParallel as Composer and llm-foundry run it",
-     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
-     .kv_replication = KV_TO_HEADS,
+     .attention_impl = ATTENTION_FA2, .attention_impl_since_hopper = ATTENTION_FA2,
+     .kv_replication = KV_COPIED_TO_QUERY_HEADS,
      PYTORCH_SWITCHES,                           /* it has no ring: as torchtitan */
      .recomputes_whole_layer = true,    /* checkpoint_wrapper of PyTorch 1.13: the whole block */
      .loss = LOSS_COMPILED,             /* mpt_causal_lm: loss_fn is fused_crossentropy unless a file says otherwise */
      .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
-     .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
+     .frees_gradients_between_steps = true,             /* zero_grad(), whose set_to_none is true by default */
      .sharded_params_f32 = true,        /* param_dtype is bfloat16: cast before they are gathered */
      .flattens_gradients = true,        /* SplitBackward, _runtime_utils.py: _post_backward_hook() */
      .gathers_in_own_pool = true,       /* _unshard(): unshard_stream */
      .has_root_unit = true,             /* _is_root: _root_pre_forward() gathers it, and no forward reshards it */
-     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
-     .clipping_sync = true},            /* total_norm is all-reduced, and read for the log */
+     .clipping = CLIPPING_BY_SEPARATE_PASS,     /* clip_grad_norm_() */
+     .host_waits_for_gradient_norm = true},            /* total_norm is all-reduced, and read for the log */
     {.name = "hf", .summary = "Hugging Face's Trainer and TRL: Accelerate with PyTorch's FSDP2 and context parallelism",
      .attention_impl = ATTENTION_FA2,   /* sdpa: the flash kernel */
-     .attention_impl_90 = ATTENTION_CUDNN, /* sdpa: sdp_utils.cpp, check_prefer_cudnn_attention() */
-     .kv_replication = KV_TO_RANKS,     /* use_gqa_in_sdpa(): enable_gqa where there is no mask */
+     .attention_impl_since_hopper = ATTENTION_CUDNN, /* sdpa: sdp_utils.cpp, check_prefer_cudnn_attention() */
+     .kv_replication = KV_COPIED_TO_HEAD_RANKS,     /* use_gqa_in_sdpa(): enable_gqa where there is no mask */
      PYTORCH_SWITCHES,                           /* as torchtitan; cp_comm_strategy's default is the all-gather */
      .loss = LOSS_EAGER,                /* ForCausalLMLoss: cross_entropy(logits.float()); compute_loss() drops the outputs */
      .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
      .tensors_allocated_singly = true,  /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
-     .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
+     .frees_gradients_between_steps = true,             /* zero_grad(), whose set_to_none is true by default */
      .sharded_params_f32 = true,        /* fsdp2_prepare_model() upcasts to fp32 */
      .gathers_to_flat_buffer = true, .gathers_in_own_pool = true, /* FSDP2, as torchtitan */
      .has_root_unit = true,             /* fully_shard of decoder layers, then of the model */
      .frees_root_unit = true,           /* fsdp2_prepare_model(): fully_shard(model, reshard_after_forward=...) */
      .loss_in_root_unit = true,         /* LlamaForCausalLM.forward(): loss_function(logits, labels) */
      .grads_accumulate_whole = true,    /* trainer.py: accelerator.no_sync() in all micro-batches but the last */
-     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
-     .clipping_sync = true,             /* grad_norm is logged */
+     .clipping = CLIPPING_BY_SEPARATE_PASS,     /* clip_grad_norm_() */
+     .host_waits_for_gradient_norm = true,             /* grad_norm is logged */
      .compiled_layers_pass_mask = true, /* masking_utils.py, _ignore_causal_mask_sdpa(): no while torch.compile traces */
      .chains = CHAINS_HF},              /* LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP */
     {.name = "hf-ddp", .summary = "Hugging Face's Trainer without FSDP: one GPU or DDP, fp32 parameters under autocast",
      .attention_impl = ATTENTION_FA2,   /* as hf */
-     .attention_impl_90 = ATTENTION_CUDNN,
-     .kv_replication = KV_TO_RANKS,
+     .attention_impl_since_hopper = ATTENTION_CUDNN,
+     .kv_replication = KV_COPIED_TO_HEAD_RANKS,
      PYTORCH_SWITCHES,                           /* it has no ring: as hf */
      .loss = LOSS_EAGER,                /* as hf */
      .grad_dtype = DTYPE_F32,           /* .grad has the parameters' type, and DDP reduces it */
      .tensors_allocated_singly = true,  /* nn.Parameter, .grad and torch.optim.AdamW's state of each weight */
-     .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
+     .frees_gradients_between_steps = true,             /* zero_grad(), whose set_to_none is true by default */
      .sharded_params_f32 = true,        /* bf16=True: torch.autocast() over fp32 parameters */
      .bucket_elements = 6553600,        /* bucket_cap_mb of DistributedDataParallel: 25 MiB */
-     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
-     .clipping_sync = true,             /* grad_norm is logged */
+     .clipping = CLIPPING_BY_SEPARATE_PASS,     /* clip_grad_norm_() */
+     .host_waits_for_gradient_norm = true,             /* grad_norm is logged */
      .compiled_layers_pass_mask = true, /* as hf */
      .chains = CHAINS_HF_AUTOCAST},
     {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",
-     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,
-     .kv_replication = KV_TO_RANKS,
+     .attention_impl = ATTENTION_FA2, .attention_impl_since_hopper = ATTENTION_CUDNN,
+     .kv_replication = KV_COPIED_TO_HEAD_RANKS,
      .copies_before = 1, .copies_after = 1,
      .rotation = ROTATE_P2P,            /* cp_comm_type's default */
      .ring_keeps_blocks = true,         /* AttnFuncWithCPAndKVP2P */
@@ -297,11 +297,11 @@ static const struct profile profiles[] = {
      .waits_for_reductions = true,
      .host_runs_te_modules = true,      /* docs/costs.md, "Modules of TransformerEngine" */
      .moments_allocated_in_step = true, /* as megatron */
-     .clipping = CLIPPING_IN_STEP,      /* as megatron */
-     .clipping_sync = true},
+     .clipping = CLIPPING_IN_OPTIMIZER_STEP,      /* as megatron */
+     .host_waits_for_gradient_norm = true},
     {.name = "nanotron-2024", .summary = "nanotron of July 2024",
-     .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2, /* flash_attn_varlen_func() */
-     .kv_replication = KV_TO_RANKS,     /* heads of k and v are a multiple of tensor ranks */
+     .attention_impl = ATTENTION_FA2, .attention_impl_since_hopper = ATTENTION_FA2, /* flash_attn_varlen_func() */
+     .kv_replication = KV_COPIED_TO_HEAD_RANKS,     /* heads of k and v are a multiple of tensor ranks */
      .copies_before = 1, .copies_after = 1, /* it has no all-to-all: as megatron */
      .rotation = ROTATE_P2P, .ring_grad_f32 = true, /* it has no ring: as megatron */
      .tensor_comm_after_compute = true, /* collectives that are waited for at once */
@@ -319,7 +319,7 @@ static const struct profile profiles[] = {
      .reduces_after_backward = true, .reduces_in_place = true, /* reduce_scatter_coalesced() into flat_grad_buffer */
      .prefetch_layers = 1, .waits_for_reductions = true, /* it shards no parameters: as megatron */
      .moments_allocated_in_step = true, /* torch.optim.AdamW */
-     .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm(): _foreach_norm(), and _foreach_mul_() always */
+     .clipping = CLIPPING_BY_SEPARATE_PASS,     /* clip_grad_norm(): _foreach_norm(), and _foreach_mul_() always */
      .chains = CHAINS_NANOTRON},        /* eager GLUActivation and loss; norms and rotations of flash-attn */
     {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",
      NEUTRAL_SWITCHES, .prefetch_layers = 1},  /* a plain PyTorch program: the device file's host costs */

@@ -54,7 +54,7 @@ bool weights_have_root_unit(const struct choices *c)
 
 bool weights_allocate_gradients_in_backward(const struct choices *c)
 {
-    return c->profile->grads_to_none && c->scope == SCOPE_STEP && c->pp == 1 &&
+    return c->profile->frees_gradients_between_steps && c->scope == SCOPE_STEP && c->pp == 1 &&
            c->accumulation == 1 && c->subsequences == 1;
 }
 

@@ -21,7 +21,7 @@ static int64_t limit_piece_count(const struct choices *c, int64_t pieces)
 /* Returns the number of pieces of Liger's fused linear cross entropy (Liger-Kernel, ops/fused_linear_cross_entropy.py).
  * The rows of a piece are a power of two: the smallest for which the logits of the piece take at least as many bytes as
  * the input of the head. */
-static int64_t liger_pieces_of_rows(int64_t rows, const struct transformer *model)
+static int64_t liger_loss_piece_count(int64_t rows, const struct transformer *model)
 {
     int64_t wide = (model->vocab + model->hidden - 1) / model->hidden;
     int64_t least = (rows + wide - 1) / wide, piece = 1;
@@ -32,8 +32,8 @@ static int64_t liger_pieces_of_rows(int64_t rows, const struct transformer *mode
 
 int64_t resolve_liger_pieces(const struct choices *c)
 {
-    return liger_pieces_of_rows(c->seq / c->hp / c->cp / c->subsequences * c->micro_batch,
-                                c->model);
+    return liger_loss_piece_count(c->seq / c->hp / c->cp / c->subsequences * c->micro_batch,
+                                  c->model);
 }
 
 struct resolve_pieces resolve_fpdt_pieces(const struct choices *c)
@@ -43,14 +43,14 @@ struct resolve_pieces resolve_fpdt_pieces(const struct choices *c)
                                    limit_piece_count(c, FFN_PIECES * chunks)};
 }
 
-/* Returns the default number of pieces of the loss. With the profile's switch chunk_tile_sync it is DeepSpeed's. Else
+/* Returns the default number of pieces of the loss. With the profile's switch host_waits_after_each_chunk_tile it is DeepSpeed's. Else
  * it is the 2 vocab / hidden that FPDT suggests, so that logits take no more memory than attention does (section 4.3),
  * but at least FFN_PIECES per chunk. */
-static int64_t default_loss_pieces(const struct choices *c)
+static int64_t default_loss_piece_count(const struct choices *c)
 {
     const struct transformer *m = c->model;
     int64_t chunks = (int64_t)c->chunk_count * c->micro_batch;
-    if (c->profile->chunk_tile_sync)
+    if (c->profile->host_waits_after_each_chunk_tile)
         return resolve_fpdt_pieces(c).loss_pieces;
     int64_t suggested = (2 * m->vocab + m->hidden - 1) / m->hidden;
     return limit_piece_count(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
@@ -154,7 +154,7 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     if (pieces->ffn_pieces <= 0)
         pieces->ffn_pieces = resolve_fpdt_pieces(c).ffn_pieces;
     if (pieces->loss_pieces <= 0)
-        pieces->loss_pieces = default_loss_pieces(c);
+        pieces->loss_pieces = default_loss_piece_count(c);
     return STATUS_OK;
 }
 
@@ -189,6 +189,6 @@ enum status resolve_loss(struct choices *c, const struct request *r, int64_t row
     if (r->loss == LOSS_CHUNKED && pieces->loss_pieces <= 0)
         pieces->loss_pieces = rows < CHUNKED_PIECES ? rows : CHUNKED_PIECES;
     if ((c->loss == LOSS_FUSED || c->loss == LOSS_CUT) && pieces->loss_pieces <= 0)
-        pieces->loss_pieces = liger_pieces_of_rows(rows, c->model);
+        pieces->loss_pieces = liger_loss_piece_count(rows, c->model);
     return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }

@@ -329,7 +329,8 @@ static bool has_too_many_axes(const struct choices *c)
  * since it has the head. If embedding or head count as layers, the first and the last chunk must still have a layer. */
 static bool has_chunk_without_layers(const struct choices *c)
 {
-    if (c->stage_layers == STAGE_LAYERS_COST && c->model->layers >= pipeline_chunk_count(c) - 1) {
+    if (c->stage_layers == STAGE_LAYERS_BY_COST &&
+        c->model->layers >= pipeline_chunk_count(c) - 1) {
         const struct layer_range before = pipeline_layers_of_chunk(
             c, pipeline_chunk_count(c) > 1 ? pipeline_chunk_count(c) - 2 : 0);
         return before.first >= before.end;
@@ -649,8 +650,8 @@ static void fill_choices(struct choices *c, const struct request *r,
     c->host_layers = r->host_layers > 0 ? (uint32_t)r->host_layers : 0;
     c->sm = r->sm;
     c->gpus_per_node = r->gpus_per_node;
-    c->attention_impl = (uint8_t)request_attention(r, r->sm >= 90 ? c->profile->attention_impl_90
-                                                                  : c->profile->attention_impl);
+    c->attention_impl = (uint8_t)request_attention(
+        r, r->sm >= 90 ? c->profile->attention_impl_since_hopper : c->profile->attention_impl);
 }
 
 /* Sets when sharded parameters are freed and when gradients are reduced: as the request says, or else as the profile's

@@ -205,8 +205,8 @@ static void append_strategies_with(struct text *out, bool cp)
     }
 }
 
-static enum status check_axes(const struct request *r, const struct strategy *strategy,
-                              struct diag *diag)
+static enum status check_cp_and_hp_are_allowed(const struct request *r,
+                                               const struct strategy *strategy, struct diag *diag)
 {
     struct attention_axes axes = attention_axes[strategy->attention];
     bool context = !axes.cp && r->cp > 1, heads = !axes.hp && r->hp > 1;
@@ -227,8 +227,8 @@ static enum status check_axes(const struct request *r, const struct strategy *st
     return STATUS_BAD_INPUT;
 }
 
-static enum status check_split(const struct request *r, struct attention_axes axes,
-                               struct degree_split s, struct diag *diag)
+static enum status check_context_and_head_split(const struct request *r, struct attention_axes axes,
+                                                struct degree_split s, struct diag *diag)
 {
     struct text would = {0};
     int64_t ranks = s.cp * s.hp, unit = sequence_length_unit(r, s.cp, s.hp);
@@ -419,8 +419,8 @@ static int64_t length_unit_on_ranks(const struct request *r, struct attention_ax
 
 /* Returns the largest number of ranks that could share a sequence of another length, but not one of this length. 0: it
  * is not larger than the number of ranks that share the sequence, or the user gave the degrees. */
-static int64_t ranks_with_other_length(const struct request *r, struct attention_axes axes,
-                                       struct degree_split s)
+static int64_t most_ranks_with_other_length(const struct request *r, struct attention_axes axes,
+                                            struct degree_split s)
 {
     bool asked = (!axes.cp || r->cp > 0) && (!axes.hp || r->hp > 0);
     for (int64_t n = asked ? 0 : r->ranks; n > s.cp * s.hp; n--)
@@ -520,15 +520,15 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     struct attention_axes axes = attention_axes[strategy->attention];
     struct degree_split s = {r->cp, r->hp};
     int64_t dp = r->dp;
-    if (check_axes(r, strategy, diag) != STATUS_OK)
+    if (check_cp_and_hp_are_allowed(r, strategy, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     fill_degrees(r, axes, &dp, &s);
     if (s.hp <= 0 || s.cp <= 0 || dp <= 0 || s.hp > r->ranks || s.cp > r->ranks || dp > r->ranks ||
         s.hp * s.cp * dp != r->ranks)
         return refuse_degrees(r, axes, diag);
-    if (check_split(r, axes, s, diag) != STATUS_OK)
+    if (check_context_and_head_split(r, axes, s, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    int64_t more = r->dp > 0 ? 0 : ranks_with_other_length(r, axes, s);
+    int64_t more = r->dp > 0 ? 0 : most_ranks_with_other_length(r, axes, s);
     if (more > 0)
         return refuse_length(r, more * r->tp, length_unit_on_ranks(r, axes, more), "--dp", diag);
     if (r->dp <= 0 && dp > 1 && note)

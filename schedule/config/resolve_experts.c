@@ -7,7 +7,7 @@
 
 /* Returns whether ep neighbouring ranks, tensor ranks included, can have different experts: they must be a run of ranks
  * that cuts at most one part of the mesh, evenly. */
-static bool neighbours_can_differ(const struct choices *c, int64_t ep)
+static bool neighbours_can_differ_in_experts(const struct choices *c, int64_t ep)
 {
     return ep % c->tp == 0 && (int64_t)c->dp * c->cp * c->hp % (ep / c->tp) == 0 &&
            mesh_parts_allow_run(c, ep / c->tp);
@@ -19,7 +19,7 @@ static bool ep_is_possible(const struct choices *c, int64_t ep)
 {
     const bool in_part =
         c->weights != CHOICE_WEIGHTS_REPLICATED && c->shard < (int64_t)c->dp * c->cp * c->hp;
-    return c->model->experts % ep == 0 && neighbours_can_differ(c, ep) &&
+    return c->model->experts % ep == 0 && neighbours_can_differ_in_experts(c, ep) &&
            (!in_part || (int64_t)c->shard * c->tp % ep == 0);
 }
 
@@ -40,7 +40,7 @@ static enum status resolve_routing(struct choices *c, const struct request *r, s
                               routing->expert_count, routing->copies_per_token,
                               (long long)m->experts, (long long)m->experts_per_token);
     for (int64_t l = 0; l < m->layers; l++)
-        if (l >= routing->layer_count || routing->list_of_layer[l] == ROUTING_NONE)
+        if (l >= routing->layer_count || routing->share_list_by_layer[l] == ROUTING_NONE)
             return resolve_refuse(diag, "--routing", "layer %lld has no shares", (long long)l);
     c->routing = routing;
     return STATUS_OK;
@@ -116,7 +116,7 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
             "tensor ranks have different experts, and ep %lld is no multiple "
             "of tp %u",
             (long long)ep, c->tp);
-    if (!neighbours_can_differ(c, ep))
+    if (!neighbours_can_differ_in_experts(c, ep))
         return resolve_refuse_size(
             diag, "--ep", &would,
             "ep %lld is no run of neighbouring ranks of dp %u x cp %u x hp %u", (long long)ep,

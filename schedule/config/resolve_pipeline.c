@@ -123,7 +123,7 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
 
 /* Checks, for interleaved pipelines, that the number of units is a multiple of the number of stages: they take groups
  * of as many units as stages through the chunks together. */
-static enum status check_groups(const struct choices *c, struct diag *diag)
+static enum status check_units_divide_over_stages(const struct choices *c, struct diag *diag)
 {
     uint32_t units = pipeline_unit_count(c), each = c->subsequences, batches = 1;
     if (pipeline_of_choices(c)->chunks_per_stage != 0 || units % c->pp == 0)
@@ -169,7 +169,8 @@ enum status pipeline_resolve(struct choices *c, const struct request *r, struct 
 {
     if (resolve_pipeline_choice(c, r, diag) != STATUS_OK ||
         resolve_virtual_stages(c, r, diag) != STATUS_OK ||
-        resolve_subsequences(c, r, diag) != STATUS_OK || check_groups(c, diag) != STATUS_OK)
+        resolve_subsequences(c, r, diag) != STATUS_OK ||
+        check_units_divide_over_stages(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     return pipeline_of_choices(c)->is_multiplexed ? resolve_shared_units(c, r, diag) : STATUS_OK;
 }

@@ -30,7 +30,7 @@ static enum status report_field_fault(const struct cursor *c, const char *at, st
                       value.size < 60 ? (int)value.size : 60, value.at);
 }
 
-bool core_plan_recognise(const char *data, size_t size)
+bool core_plan_is_text_of_plan(const char *data, size_t size)
 {
     return size >= strlen(plan_head) && memcmp(data, plan_head, strlen(plan_head)) == 0;
 }
@@ -40,7 +40,7 @@ static enum status read_plan_head(struct core_plan *plan, struct cursor *c, stru
 {
     size_t size;
     const char *word;
-    if (!core_plan_recognise(c->at, (size_t)(c->end - c->at)))
+    if (!core_plan_is_text_of_plan(c->at, (size_t)(c->end - c->at)))
         return report_field_fault(
             c, c->at, diag, "a core plan begins with 'core plan 1 ranks=N'",
             (struct field){c->at, (size_t)(c->end - c->at) < 12 ? (size_t)(c->end - c->at) : 12});

@@ -61,7 +61,7 @@ void core_plan_print(struct text *out, const struct core_plan *plan);
 void core_plan_release(struct core_plan *plan);
 
 /* True if a text begins with "core plan 1". */
-bool core_plan_recognise(const char *data, size_t size);
+bool core_plan_is_text_of_plan(const char *data, size_t size);
 
 /* Appends a sequence with the document ends, the owners and the tiles of `documents`, which must have a deal. Sets the
  * plan's rank_count to that of the deal. */

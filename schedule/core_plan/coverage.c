@@ -54,8 +54,9 @@ static bool report_plan_error(const struct fault_place *at, const char *what, ..
     return false;
 }
 
-static bool check_owners(const struct core_plan *plan, const struct core_sequence *s,
-                         const struct fault_place *at)
+static bool check_each_token_has_one_owner(const struct core_plan *plan,
+                                           const struct core_sequence *s,
+                                           const struct fault_place *at)
 {
     struct core_token_run *run = sorted_runs(s);
     int64_t *rows = heap_zalloc(plan->rank_count, sizeof *rows), next = 0;
@@ -244,7 +245,7 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
         const struct core_sequence *s = &plan->sequence[i];
         const struct fault_place at = {name, i, false, diag}, backward = {name, i, true, diag};
         const struct plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
-        wrong_sequences += !(check_owners(plan, s, &at) && check_bounds(s, &at) &&
+        wrong_sequences += !(check_each_token_has_one_owner(plan, s, &at) && check_bounds(s, &at) &&
                              (s->tile_count == 0 || check_tiles(s, &sight, &at)) &&
                              (!has_backward(s) || check_tiles(s, &sight, &backward)));
     }

@@ -229,7 +229,7 @@ static void add_run_of_degree(struct dealing_by_degree *d, int64_t begin, int64_
 
 /* Returns the number of tokens of slice i if a document of n tokens is cut into 2 * count slices. If they do not divide
  * evenly, each of the first slices has one token more. */
-static int64_t rows_of_slice(int64_t n, uint32_t count, int64_t i)
+static int64_t token_count_of_slice(int64_t n, uint32_t count, int64_t i)
 {
     return n / (2 * count) + (i < n % (2 * count));
 }
@@ -247,8 +247,8 @@ static uint32_t find_least_loaded_set(const struct dealing_by_degree *d, uint32_
         double load = 0;
         for (uint32_t r = first; r < first + count; r++) {
             fits = fits && d->tokens_left_of_rank[r] >=
-                               rows_of_slice(n, count, r - first) +
-                                   rows_of_slice(n, count, 2 * count - 1 - (r - first));
+                               token_count_of_slice(n, count, r - first) +
+                                   token_count_of_slice(n, count, 2 * count - 1 - (r - first));
             load += d->pairs_of_rank[r];
         }
         if (fits && (best == UINT32_MAX || load < least)) {
@@ -277,7 +277,7 @@ static void deal_document_by_degree(struct dealing_by_degree *d, uint32_t ranks,
     while ((first = find_least_loaded_set(d, ranks, count, n)) == UINT32_MAX && count < ranks)
         count = double_rank_count(count, ranks);
     for (int64_t i = 0; first != UINT32_MAX && i < 2 * (int64_t)count; i++) {
-        int64_t rows = rows_of_slice(n, count, i);
+        int64_t rows = token_count_of_slice(n, count, i);
         add_run_of_degree(d, begin, rows, first + (uint32_t)zigzag_owner(i, count));
         begin += rows;
     }

@@ -11,7 +11,8 @@ struct product_targets {
     int64_t inputs, rows;
     int64_t outputs[ADAPTERS_OF_PRODUCT];  /* columns of each target */
     bool has_adapter[ADAPTERS_OF_PRODUCT]; /* the layer has the target's adapter */
-    uint32_t first_present; /* the first target whose adapter the layer has; `count`: it has none */
+    /* the first target whose adapter the layer has; `count`: it has none */
+    uint32_t first_target_with_adapter;
 };
 
 static struct product_targets product_targets_of(const struct emit *e, uint32_t layer,
@@ -23,14 +24,14 @@ static struct product_targets product_targets_of(const struct emit *e, uint32_t 
                                 .count = count,
                                 .inputs = transformer_adapter_inputs(model, first),
                                 .rows = rows,
-                                .first_present = count};
+                                .first_target_with_adapter = count};
     assert(count <= ADAPTERS_OF_PRODUCT);
     for (uint32_t i = count; i-- > 0;) {
         const enum adapter_target target = (enum adapter_target)(first + i);
         t.outputs[i] = transformer_adapter_outputs(model, target);
         t.has_adapter[i] = transformer_has_adapter(model, layer, target);
         if (t.has_adapter[i])
-            t.first_present = i;
+            t.first_target_with_adapter = i;
     }
     return t;
 }
@@ -58,7 +59,7 @@ static bool casts_input(const struct emit *e)
 
 /* Emits a cast of x to fp32, the dtype of the adapter's weights, and one back to the compute dtype. Returns the
  * latter's result. */
-static struct view cast_there_and_back(struct emit *e, struct view x, int64_t rows, int64_t cols)
+static struct view cast_to_fp32_and_back(struct emit *e, struct view x, int64_t rows, int64_t cols)
 {
     struct view wide = emit_tensor(e, "adapter_wide", CATEGORY_ACTIVATION, DTYPE_F32, rows, cols);
     emit_cast(e, x, wide);
@@ -86,7 +87,7 @@ void adapters_forward(struct emit *e, uint32_t layer, enum adapter_target first,
     const struct product_targets t = product_targets_of(e, layer, first, count, rows);
     const int64_t rank = e->choices->model->adapter_rank;
     struct view part[ADAPTERS_OF_PRODUCT];
-    if (t.first_present == count)
+    if (t.first_target_with_adapter == count)
         return;
     for (uint32_t i = 0; i < count; i++) {
         part[i] = emit_compute_tensor(e, "adapter_out", CATEGORY_ACTIVATION, rows, t.outputs[i]);
@@ -94,7 +95,7 @@ void adapters_forward(struct emit *e, uint32_t layer, enum adapter_target first,
             emit_zeros(e, part[i]);
             continue;
         }
-        saved->x[i] = casts_input(e) ? cast_there_and_back(e, x, rows, t.inputs) : view_none();
+        saved->x[i] = casts_input(e) ? cast_to_fp32_and_back(e, x, rows, t.inputs) : view_none();
         saved->narrow[i] =
             emit_compute_tensor(e, "adapter_narrow", CATEGORY_ACTIVATION, rows, rank);
         emit_matmul(e, MATMUL_NT, casts_input(e) ? saved->x[i] : x,
@@ -122,7 +123,7 @@ void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first
     const struct product_targets t = product_targets_of(e, layer, first, count, rows);
     const int64_t rank = e->choices->model->adapter_rank;
     struct view part[ADAPTERS_OF_PRODUCT] = {dy};
-    if (t.first_present == count)
+    if (t.first_target_with_adapter == count)
         return;
     for (uint32_t i = 0; i < count && (count > 1 || is_peft(e)); i++)
         part[i] = emit_compute_tensor(e, "d_adapter", CATEGORY_ACTIVATION, rows, t.outputs[i]);
@@ -146,7 +147,7 @@ void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first
         emit_weight_grad(e, layer, a, d_narrow, casts_input(e) ? saved->x[i] : x, rank, t.inputs,
                          rows);
         if (casts_input(e))
-            d_x = cast_there_and_back(e, d_x, rows, t.inputs);
+            d_x = cast_to_fp32_and_back(e, d_x, rows, t.inputs);
         emit_add(e, dx, d_x, dx);
     }
 }

@@ -202,7 +202,7 @@ struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *a
      * micro-batch. */
     uint64_t *touched = e->weights.bundle[bundle].has_spread_experts &&
                                 e->weights.bundle[bundle].ranks->shard_size == 1
-                            ? e->weights.written_in_micro_batch
+                            ? e->weights.written_weight_masks_by_micro_batch
                             : e->weights.written;
     *accumulate = (touched[part] >> weight) & 1;
     touched[part] |= UINT64_C(1) << weight;
@@ -356,7 +356,7 @@ void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x,
 {
     const bool layernorm = is_layernorm(e, weight), bare = !has_weight(e, weight);
     struct work work = {.kind = layernorm ? WORK_LAYERNORM : WORK_RMSNORM, .rows = {rows, cols, 0}};
-    e->narrow.last_normed = y.buffer;
+    e->narrow.last_norm_result = y.buffer;
     struct view read[3] = {x, bare ? view_none() : weight_view(e, part, weight)};
     if (bare)
         work.rmsnorm.bare = 1;
@@ -369,7 +369,7 @@ void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x,
             (struct view[]){y, stats}, 2);
 }
 
-static struct view new_unread_gradient(struct emit *e, int64_t cols)
+static struct view new_gradient_that_nothing_reads(struct emit *e, int64_t cols)
 {
     return emit_tensor(e, "unread_grad", CATEGORY_WORKSPACE, (enum dtype)e->weights.grad_dtype,
                        cols, 0);
@@ -409,11 +409,11 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
         return;
     }
     /* kernels compute the gradient of a frozen weight, too; it goes to a buffer that nothing reads */
-    struct view write[3] = {dx, frozen ? new_unread_gradient(e, cols)
+    struct view write[3] = {dx, frozen ? new_gradient_that_nothing_reads(e, cols)
                                        : grad_view(e, part, weight, &accumulate)};
     if (layernorm)
-        write[2] =
-            frozen ? new_unread_gradient(e, cols) : grad_view(e, part, weight + 1, &accumulate);
+        write[2] = frozen ? new_gradient_that_nothing_reads(e, cols)
+                          : grad_view(e, part, weight + 1, &accumulate);
     struct work work = {.kind = layernorm ? WORK_LAYERNORM_BACKWARD : WORK_RMSNORM_BACKWARD,
                         .rows = {rows, cols, accumulate}};
     struct view read[6] = {dy, x, weight_view(e, part, weight), stats, write[1], write[2]};
@@ -481,7 +481,7 @@ static bool drops(const struct emit *e, enum recompute_module module)
            e->tags.phase == PHASE_FORWARD;
 }
 
-void emit_discard(struct emit *e, enum recompute_module module, buffer_id buffer)
+void emit_record_discarded_buffer(struct emit *e, enum recompute_module module, buffer_id buffer)
 {
     if (!drops(e, module))
         return;
@@ -495,15 +495,15 @@ struct emitted emit_counts_so_far(const struct emit *e)
     return (struct emitted){e->ir->buffer.count, e->ir->op.count};
 }
 
-void emit_discard_function(struct emit *e, enum recompute_module module, struct emitted before,
-                           buffer_id result)
+void emit_record_discarded_function(struct emit *e, enum recompute_module module,
+                                    struct emitted before, buffer_id result)
 {
     const struct emitted now = emit_counts_so_far(e);
     if (!drops(e, module))
         return;
     for (uint32_t b = before.buffers; b < now.buffers; b++)
-        emit_discard(e, module, (buffer_id){b});
-    emit_discard(e, module, result);
+        emit_record_discarded_buffer(e, module, (buffer_id){b});
+    emit_record_discarded_buffer(e, module, result);
     e->repeated_function = heap_grow(e->repeated_function, &e->repeated_function_capacity,
                                      e->repeated_function_count + 1u, sizeof *e->repeated_function);
     e->repeated_function[e->repeated_function_count++] =

@@ -98,7 +98,7 @@ struct bundle_state {
     uint8_t storage;
     bool is_frozen;                   /* it has neither gradients nor states */
     const struct weight_ranks *ranks; /* the ranks that share it */
-    bool is_at_both_ends;             /* the first and the last stage have it: a tied embedding */
+    bool is_on_first_and_last_stage;  /* the first and the last stage have it: a tied embedding */
     bool has_states_elsewhere;        /* only other stages have its states */
     /* the chunk of the pipeline to which the bundle belongs; 0 for a tied embedding */
     uint32_t chunk;
@@ -110,7 +110,7 @@ struct bundle_state {
     buffer_id grad_shard;  /* this rank's shard of the reduced gradient, if one is kept */
     /* If every tensor rank computes the gradient of all rows of the embedding: the rows that other ranks own
      * (schedule/step/embedding_head.c). Empty: it computes only its own rows. */
-    struct view other_ranks_grad;
+    struct view gradient_rows_of_other_ranks;
     buffer_id master, moment1, moment2;
     buffer_id scales; /* of stored weights: whole on every rank */
     /* the linear layers have only quantised weights (--primary-weights) */
@@ -118,11 +118,11 @@ struct bundle_state {
     /* the quantised weights of the whole bundle and their scales, in the order of the ranks' parts; IR_NONE: each
      * weight is quantised when the first product reads it */
     buffer_id narrow, narrow_scales;
-    /* For sharded parameters that are gathered in 8 bits. narrow_largest: the largest element of the whole bundle,
-     * found once a step; empty: ranks do not agree on it. narrow_part: this rank's part in 8 bits; IR_NONE: it is
+    /* For sharded parameters that are gathered in 8 bits. largest_element_of_bundle: the largest element of the whole bundle,
+     * found once a step; empty: ranks do not agree on it. own_part_in_8_bits: this rank's part in 8 bits; IR_NONE: it is
      * quantised anew before each gather. */
-    struct view narrow_largest;
-    buffer_id narrow_part;
+    struct view largest_element_of_bundle;
+    buffer_id own_part_in_8_bits;
 };
 
 /* q, k and v of one sequence as separate tensors [rows, heads, head_dim]. */
@@ -217,7 +217,7 @@ struct layer_saved {
  * reader needs: for example, a Python variable still names it. */
 struct lifetime_extension {
     buffer_id buffer;
-    op_id until_op;
+    op_id kept_until_op;
 };
 
 /* A list of buffers that recomputation does not make again. */
@@ -227,7 +227,7 @@ struct saved_buffers {
     size_t capacity;
 };
 
-/* A buffer that a module of a layer drops after the forward; the backward makes it again (emit_discard()). */
+/* A buffer that a module of a layer drops after the forward; the backward makes it again (emit_record_discarded_buffer()). */
 struct discarded_buffer {
     buffer_id buffer;
     uint8_t module; /* enum recompute_module */
@@ -249,7 +249,7 @@ struct added_dependency {
 struct ring {
     uint16_t group; /* IR_NONE16: the ring has one rank */
     uint32_t size;
-    /* streams of keys and values, and of their gradients; both are the same with the profile's switch ring_one_stream.
+    /* streams of keys and values, and of their gradients; both are the same with the profile's switch ring_messages_share_stream.
      * Each stream has a communicator of its own. */
     uint8_t kv_stream, dkv_stream;
 };
@@ -268,8 +268,8 @@ struct deferred_gradient {
 };
 /* A product that has been computed in a buffer of its own, and that emit_late_gradients() will add to the gradient
  * `to`, or cast into it if `accumulate` is false (profile switch adds_grads_after_backward). */
-struct late_gradient {
-    struct late_gradient *next;
+struct late_gradient_product {
+    struct late_gradient_product *next;
     struct view product, to;
     bool accumulate;
     struct op_tags tags;
@@ -283,9 +283,9 @@ struct tensor_ranks {
     uint16_t group; /* IR_NONE16: there is one tensor rank */
     uint32_t size;
     uint32_t axes; /* bit mask of mesh axes */
-    /* copy_group: the ranks that hold the same key and value heads, which lie along the axes copy_axes; IR_NONE16: no
+    /* group_of_kv_head_copies: the ranks that hold the same key and value heads, which lie along the axes copy_axes; IR_NONE16: no
      * two ranks do */
-    uint16_t copy_group;
+    uint16_t group_of_kv_head_copies;
     uint32_t copy_axes;
     uint8_t comm_stream; /* the stream of the collectives of tensor ranks */
     /* the buffer that all gathers of inputs write, if the implementation keeps one (profile switch
@@ -294,7 +294,7 @@ struct tensor_ranks {
 };
 
 /* The stages that share the unit. Each computes a piece of it; the keys and values of every piece go to all of them. */
-struct unit_stages {
+struct stages_sharing_unit {
     uint32_t first_stage, count; /* count 1: nothing is shared */
     uint32_t index;              /* the number of this stage among them, from 0 */
     uint16_t group;
@@ -311,27 +311,27 @@ struct remote_grad {
     uint64_t *written;
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
-    struct unit_stages shared;
+    struct stages_sharing_unit shared;
     /* the sum over the stages, until this stage has added it to its own gradient; IR_NONE: there is nothing to add */
-    buffer_id pending_sum;
+    buffer_id gradient_sum_to_add;
 };
 
 /* This stage's part of a bundle that several stages hold in parts, because they share units of its chunk
  * (HELPERS_SHARD). */
 struct shared_bundle_part {
     uint32_t bundle;
-    struct unit_stages shared;
+    struct stages_sharing_unit shared;
     bool parameters_arrived; /* its parameters have arrived in this step */
     buffer_id param, grad;   /* IR_NONE: not made yet, or the stage owns the whole bundle */
     op_id last_gradient_sum; /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
 /* The documents of a sequence. first_with_same_documents: the lowest number of a sequence that has the same documents
- * as this one on every rank (documents_first_equal_sequence()). has_several: the sequence has more than one document on
+ * as this one on every rank (documents_first_equal_sequence()). has_several_documents: the sequence has more than one document on
  * some rank. */
 struct sequence_documents {
     uint32_t first_with_same_documents;
-    bool has_several;
+    bool has_several_documents;
 };
 
 /* Streams of the role that is emitted. */
@@ -348,7 +348,7 @@ struct emit_streams {
     /* FPDT's copies in both directions if they share one stream, and those whose end is not awaited soon */
     uint8_t offload, side_stream;
     uint8_t fetch; /* collectives by which one rank stores or fetches a chunk for its head group */
-    uint8_t shared_comm; /* messages between stages that share a unit */
+    uint8_t comm_stream_of_sharing_stages; /* messages between stages that share a unit */
 };
 
 /* Process groups, and masks of mesh axes. IR_NONE16: the group has one rank, or does not exist. */
@@ -362,12 +362,12 @@ struct emit_groups {
     uint16_t ep;        /* ranks that have different experts */
     /* experts: the groups of bundles of experts that are spread over ranks; dense: those of all other bundles */
     struct weight_ranks dense, experts;
-    uint16_t pp;            /* the ranks that differ only in their stage */
-    uint16_t end_stages;    /* such ranks of the first and of the last stage */
-    uint16_t all_gradients; /* ranks that together have every gradient */
+    uint16_t pp;                             /* the ranks that differ only in their stage */
+    uint16_t group_of_first_and_last_stages; /* such ranks of the first and of the last stage */
+    uint16_t group_with_all_gradients;       /* ranks that together have every gradient */
     /* the ranks whose tokens attention's core sees: emit_positions_gathered() */
-    uint16_t core_positions;
-    uint32_t loss_axes; /* axes over which the loss is partial */
+    uint16_t group_of_core_positions;
+    uint32_t axes_with_partial_loss; /* axes over which the loss is partial */
 };
 
 /* The unit that is emitted: a micro-batch, or a subsequence of one. */
@@ -386,7 +386,7 @@ struct emit_unit {
      * not matter unless documents determine how each sequence is cut. */
     int64_t positions_sequence;
     int64_t cache_tokens; /* tokens for which a cache of the unit's chunk has room */
-    struct unit_stages stages;
+    struct stages_sharing_unit stages;
 };
 
 /* Weights and their gradients. */
@@ -407,7 +407,7 @@ struct emit_weights {
     /* [parts] a bit mask of the weights whose gradients some op has written, in the current micro-batch or unit */
     uint64_t *written;
     /* [micro-batches][parts] the masks of all micro-batches; one row if all micro-batches add to the same gradients */
-    uint64_t *written_in_micro_batch;
+    uint64_t *written_weight_masks_by_micro_batch;
     struct remote_grad *remote_grad; /* gradients of units that stages share */
     uint32_t remote_grad_count;
     size_t remote_grad_capacity;
@@ -417,10 +417,10 @@ struct emit_weights {
     /* the list to which gradients of weights and biases are added, to be computed later; NULL: they are computed at
      * once */
     struct deferrals *deferred;
-    struct late_gradient *late, **late_end; /* late_end: NULL while the list is empty */
+    struct late_gradient_product *late, **late_end; /* late_end: NULL while the list is empty */
     /* [weights] the fp32 buffer to which products add between emit_fp32_sum_begin() and emit_fp32_sum_end(); empty:
      * products write the gradient itself */
-    struct view fp32_sum[WEIGHT_COUNT];
+    struct view fp32_sum_by_weight[WEIGHT_COUNT];
 };
 
 /* The 8- and 4-bit copies of tensors that products read (schedule/emit/narrow.c). */
@@ -430,8 +430,8 @@ struct emit_narrow {
     size_t capacity;
     uint32_t *first_copy_of_buffer; /* [buffers] the buffer's first row; 0: none */
     uint32_t buffer_count;
-    buffer_id last_gathered; /* the buffer into which tensor ranks gathered last */
-    buffer_id last_normed;   /* the result of the last norm */
+    buffer_id last_gathered_buffer; /* the buffer into which tensor ranks gathered last */
+    buffer_id last_norm_result;     /* the result of the last norm */
     /* callers set these while they emit the products of a router, which stay in 16 bits, or of experts */
     bool is_router, is_experts;
 };
@@ -470,7 +470,7 @@ struct emit_combined {
 /* An answer of row_use_capacity(): for this sequence of a rank, if a query sees `window` keys. */
 struct emit_needed {
     int64_t sequence, window;
-    struct plan_capacity capacity;
+    struct plan_round_row_maxima capacity;
 };
 
 /* The state of emission. */
@@ -655,7 +655,7 @@ void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view
 /* Does what emit_bias_grad() does for the bias of each expert, db[experts, cols]: sums the expert's rows of dy. */
 void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy,
                            struct expert_rows rows, int64_t cols);
-/* With FPDT and the profile's switch chunk_grad_f32, the products between emit_fp32_sum_begin() and
+/* With FPDT and the profile's switch fpdt_sums_weight_gradients_in_fp32, the products between emit_fp32_sum_begin() and
  * emit_fp32_sum_end() add to an fp32 buffer, and emit_fp32_sum_end() writes the sum to the weight's gradient, or adds
  * it. Otherwise, and if gradients are deferred or the weight is not trained, both do nothing. */
 void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight);
@@ -666,7 +666,7 @@ void emit_deferred_gradients(struct emit *e, struct deferrals *deferrals);
  * again. Does nothing without that option, since pipelines that split backwards compute the deferred gradients in
  * actions of their own. */
 void emit_delayed_gradients(struct emit *e);
-/* Adds to the gradients of weights the late products (struct late_gradient) of all calls of emit_weight_grad() since
+/* Adds to the gradients of weights the late products (struct late_gradient_product) of all calls of emit_weight_grad() since
  * the last call. Does nothing if there are none. */
 void emit_late_gradients(struct emit *e);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
@@ -729,16 +729,16 @@ void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
 void emit_mark_saved_product(struct emit *e, buffer_id buffer);
 
 /* Records that a module drops a buffer, if --recompute-modules names the module and this is the forward of a layer. */
-void emit_discard(struct emit *e, enum recompute_module module, buffer_id buffer);
+void emit_record_discarded_buffer(struct emit *e, enum recompute_module module, buffer_id buffer);
 /* The numbers of buffers and ops that have been made so far. */
 struct emitted {
     uint32_t buffers, ops;
 };
 struct emitted emit_counts_so_far(const struct emit *e);
 /* Records that a module which is computed again as a whole drops all buffers that were made since `before`, and
- * `result`. Does so only where emit_discard() would. */
-void emit_discard_function(struct emit *e, enum recompute_module module, struct emitted before,
-                           buffer_id result);
+ * `result`. Does so only where emit_record_discarded_buffer() would. */
+void emit_record_discarded_function(struct emit *e, enum recompute_module module,
+                                    struct emitted before, buffer_id result);
 
 /* Return the positions of the unit's tokens in one sequence. emit_positions(): of the tokens of this rank and its
  * tensor ranks. emit_positions_gathered(): of the tokens of its head group. If documents determine how a sequence is

@@ -28,12 +28,12 @@ static int64_t own_expert_count(const struct emit *e)
 void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight)
 {
     const struct choices *c = e->choices;
-    if (c->attention != CHOICE_ATTENTION_FPDT || !c->profile->chunk_grad_f32 ||
+    if (c->attention != CHOICE_ATTENTION_FPDT || !c->profile->fpdt_sums_weight_gradients_in_fp32 ||
         e->weights.deferred != NULL || weight_is_frozen(e, weight))
         return;
-    assert(e->weights.fp32_sum[weight].count == 0);
+    assert(e->weights.fp32_sum_by_weight[weight].count == 0);
     int64_t count = (int64_t)weight_view(e, part, weight).count;
-    e->weights.fp32_sum[weight] =
+    e->weights.fp32_sum_by_weight[weight] =
         emit_zeros(e, emit_tensor(e, "grad_sum", CATEGORY_GRADIENT, DTYPE_F32, count, 0));
 }
 
@@ -41,7 +41,7 @@ void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight)
 static void add_piece_to_sum(struct emit *e, enum weight weight, struct view dy, struct view x,
                              int64_t m, int64_t n, int64_t k)
 {
-    struct view sum = e->weights.fp32_sum[weight];
+    struct view sum = e->weights.fp32_sum_by_weight[weight];
     struct view piece = emit_compute_tensor(e, "grad_piece", CATEGORY_GRADIENT, m * n, 0);
     emit_matmul(e, MATMUL_TN, dy, x, view_none(), piece, m, n, k);
     emit_add(e, sum, piece, sum);
@@ -49,7 +49,7 @@ static void add_piece_to_sum(struct emit *e, enum weight weight, struct view dy,
 
 void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight)
 {
-    struct view sum = e->weights.fp32_sum[weight];
+    struct view sum = e->weights.fp32_sum_by_weight[weight];
     bool accumulate;
     if (sum.count == 0)
         return;
@@ -60,7 +60,7 @@ void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight)
     emit_cast(e, sum, to);
     if (accumulate)
         emit_add(e, dw, to, dw);
-    e->weights.fp32_sum[weight] = view_none();
+    e->weights.fp32_sum_by_weight[weight] = view_none();
 }
 
 /* Appends a gradient to the list of deferred ones, with the labels that ops get now. */
@@ -114,8 +114,8 @@ void emit_delayed_gradients(struct emit *e)
 static void record_late_gradient(struct emit *e, struct view product, struct view to,
                                  bool accumulate)
 {
-    struct late_gradient *row = arena_alloc(&e->arena, sizeof *row);
-    *row = (struct late_gradient){
+    struct late_gradient_product *row = arena_alloc(&e->arena, sizeof *row);
+    *row = (struct late_gradient_product){
         .product = product, .to = to, .accumulate = accumulate, .tags = e->tags};
     if (e->weights.late_end == NULL)
         e->weights.late_end = &e->weights.late;
@@ -126,7 +126,7 @@ static void record_late_gradient(struct emit *e, struct view product, struct vie
 void emit_late_gradients(struct emit *e)
 {
     const struct op_tags tags = e->tags;
-    for (const struct late_gradient *row = e->weights.late; row != NULL; row = row->next) {
+    for (const struct late_gradient_product *row = e->weights.late; row != NULL; row = row->next) {
         e->tags = row->tags;
         if (row->accumulate)
             emit_add(e, row->to, row->product, row->to);
@@ -149,7 +149,7 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
                    .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k});
         return;
     }
-    if (e->weights.fp32_sum[weight].count > 0) {
+    if (e->weights.fp32_sum_by_weight[weight].count > 0) {
         add_piece_to_sum(e, weight, dy, x, m, n, k);
         return;
     }

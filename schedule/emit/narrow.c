@@ -33,7 +33,7 @@ struct narrow_copies {
 
 void emit_narrow_reset(struct emit *e)
 {
-    e->narrow.last_normed.i = IR_NONE;
+    e->narrow.last_norm_result.i = IR_NONE;
     e->narrow.count = 1; /* row 0 is not used, since 0 stands for none */
     if (e->narrow.first_copy_of_buffer != NULL)
         memset(e->narrow.first_copy_of_buffer, 0,
@@ -78,7 +78,7 @@ static bool is_narrow(const struct emit *e)
 }
 
 /* Returns whether the parameters that products read now stay whole during the step. */
-static bool weights_stay_whole(const struct emit *e)
+static bool read_parameters_stay_whole(const struct emit *e)
 {
     const struct weight_ranks *ranks =
         e->narrow.is_experts && e->choices->ep > 1 ? &e->group.experts : &e->group.dense;
@@ -88,7 +88,7 @@ static bool weights_stay_whole(const struct emit *e)
 /* Returns whether the copies of a weight are kept for the whole step, so that all micro-batches read them. */
 static bool keeps_weight_copies(const struct emit *e)
 {
-    return weights_stay_whole(e) && !e->choices->profile->backward_quantises_again;
+    return read_parameters_stay_whole(e) && !e->choices->profile->backward_quantises_again;
 }
 
 /* Returns whether the choice of activations makes the backward compute linear layers of the forward again. With
@@ -149,7 +149,7 @@ static bool one_pass_makes_both_copies(const struct emit *e, enum operand_role r
     switch (role) {
     case ROLE_INPUT:
         return saves_input_copies(e) && (e->tensor.size == 1 || tensor_keeps_gathered(e->choices) ||
-                                         x.buffer.i != e->narrow.last_gathered.i);
+                                         x.buffer.i != e->narrow.last_gathered_buffer.i);
     case ROLE_WEIGHT:
         return keeps_weight_copies(e) && makes_both_at_once;
     default:
@@ -162,8 +162,8 @@ static bool one_pass_makes_both_copies(const struct emit *e, enum operand_role r
  * FUSED_NORM_AMAX_NVFP4). */
 static bool needs_amax_pass(const struct emit *e, struct view x)
 {
-    const bool known =
-        !e->choices->profile->backward_quantises_again && x.buffer.i == e->narrow.last_normed.i;
+    const bool known = !e->choices->profile->backward_quantises_again &&
+                       x.buffer.i == e->narrow.last_norm_result.i;
     return products_recipe(e->choices)->has_amax_pass && !known;
 }
 
@@ -241,7 +241,8 @@ static void transpose_gathered_copy(struct emit *e, enum operand_role role, stru
 }
 
 /* If the bundle of w stores quantised weights (--primary-weights), records the quantised weight as the copy of w. */
-static void use_quantised_weight(struct emit *e, struct view w, struct operand_size size)
+static void use_primary_weight_as_narrow_copy(struct emit *e, struct view w,
+                                              struct operand_size size)
 {
     const struct bundle_state *bundle = NULL;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
@@ -299,7 +300,7 @@ static struct view narrow_copy(struct emit *e, enum operand_role role, struct vi
     turned = turned && pairs;
     if (role == ROLE_WEIGHT) {
         forget_weight_copies(e, x);
-        use_quantised_weight(e, x, size);
+        use_primary_weight_as_narrow_copy(e, x, size);
     } else
         use_rows_of_gathered_copy(e, x);
     if (narrow_copies_of(e, x)->data[turned].count == 0 && narrow_copies_of(e, x)->has_copies_only)

@@ -54,7 +54,7 @@ static uint16_t add_group(struct ir *ir, const char *name, const struct mesh_axe
     return size > 1 ? ir_add_group(ir, name, set, count) : IR_NONE16;
 }
 
-static uint32_t axes_along(const struct mesh_axes *axes, enum mesh_part_kind what)
+static uint32_t mask_of_axes_along(const struct mesh_axes *axes, enum mesh_part_kind what)
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < axes->count; i++)
@@ -172,17 +172,20 @@ void emit_mesh(struct emit *e)
     add_axes(e, &axes, stages, &runs);
     uint32_t sharded = runs.axes[0], ep = runs.axes[1];
     bool two = c->ring_window > 1 && c->ring_window < c->cp;
-    uint32_t hp = axes_along(&axes, MESH_PART_HP), copy = axes_along(&axes, MESH_PART_TP_COPY);
-    uint32_t tp = axes_along(&axes, MESH_PART_TP) | copy;
+    uint32_t hp = mask_of_axes_along(&axes, MESH_PART_HP),
+             copy = mask_of_axes_along(&axes, MESH_PART_TP_COPY);
+    uint32_t tp = mask_of_axes_along(&axes, MESH_PART_TP) | copy;
     ep |= c->ep > 1 ? tp : 0;
     uint32_t all = ((1u << axes.count) - 1) & ~tp;
     if (stages > 1)
-        all &= ~axes_along(&axes, MESH_PART_PP);
-    e->group.loss_axes =
-        all | (pipeline_of_choices(c)->is_multiplexed ? axes_along(&axes, MESH_PART_PP) : 0);
-    e->group.pp = add_group(ir, "pp", &axes, axes_along(&axes, MESH_PART_PP));
+        all &= ~mask_of_axes_along(&axes, MESH_PART_PP);
+    e->group.axes_with_partial_loss =
+        all |
+        (pipeline_of_choices(c)->is_multiplexed ? mask_of_axes_along(&axes, MESH_PART_PP) : 0);
+    e->group.pp = add_group(ir, "pp", &axes, mask_of_axes_along(&axes, MESH_PART_PP));
     e->group.hp = add_group(ir, "hp", &axes, hp);
-    uint32_t outer = axes_along(&axes, MESH_PART_OUTER), inner = axes_along(&axes, MESH_PART_INNER);
+    uint32_t outer = mask_of_axes_along(&axes, MESH_PART_OUTER),
+             inner = mask_of_axes_along(&axes, MESH_PART_INNER);
     if (c->ring_ranks_per_node > 0) /* says in which order ranks hold tokens */
         add_group(ir, "cp", &axes, outer | inner);
     e->group.outer_ring = (struct ring){.size = c->cp / c->ring_window};
@@ -191,32 +194,33 @@ void emit_mesh(struct emit *e)
     e->group.inner_ring.group = add_group(ir, two ? "cp_in" : "cp", &axes, inner);
     e->tensor = (struct tensor_ranks){.size = c->tp, .axes = tp, .copy_axes = copy};
     e->tensor.group = add_group(ir, "tp", &axes, tp);
-    e->tensor.copy_group = add_group(ir, "tp_copy", &axes, copy == tp ? 0 : copy);
+    e->tensor.group_of_kv_head_copies = add_group(ir, "tp_copy", &axes, copy == tp ? 0 : copy);
     if (copy == tp)
-        e->tensor.copy_group = e->tensor.group;
+        e->tensor.group_of_kv_head_copies = e->tensor.group;
     plain = axes;
     for (uint32_t i = 0; i < plain.count; i++)
         plain.part[i].ring_order = 0;
     e->group.all_ranks = IR_NONE16;
-    if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->chunk_tile_sync)
+    if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->host_waits_after_each_chunk_tile)
         e->group.all_ranks = add_group(ir, "all", &plain, all);
     e->group.dense = make_weight_ranks(ir, &plain, all, sharded, "shard", "replica");
     e->group.ep = add_group(ir, "ep", &plain, ep);
     if (c->ep > 1)
         e->group.experts = make_weight_ranks(ir, &plain, all & ~ep, sharded & ~ep, "expert_shard",
                                              "expert_replica");
-    e->group.all_gradients = IR_NONE16;
+    e->group.group_with_all_gradients = IR_NONE16;
     if (weights_clip_gradients(c))
-        e->group.all_gradients =
-            add_group(ir, "norm", &plain,
-                      sharded | ep | tp | (stages > 1 ? axes_along(&axes, MESH_PART_PP) : 0));
-    e->group.core_positions = c->hp == 1          ? c->row_ranks > 1 ? e->tensor.group : IR_NONE16
-                              : c->row_ranks == 1 ? e->group.hp
-                                                  : add_group(ir, "hp_tp", &plain, hp | tp);
+        e->group.group_with_all_gradients = add_group(
+            ir, "norm", &plain,
+            sharded | ep | tp | (stages > 1 ? mask_of_axes_along(&axes, MESH_PART_PP) : 0));
+    e->group.group_of_core_positions = c->hp == 1 ? c->row_ranks > 1 ? e->tensor.group : IR_NONE16
+                                       : c->row_ranks == 1
+                                           ? e->group.hp
+                                           : add_group(ir, "hp_tp", &plain, hp | tp);
     struct axis_set ends = stages_at_distance(e, 0, 2, c->pp - 1);
-    e->group.end_stages = IR_NONE16;
+    e->group.group_of_first_and_last_stages = IR_NONE16;
     if (pipeline_ends_share_embedding(c)) /* the first and the last stage both have the embedding */
-        e->group.end_stages = ir_add_group(ir, "ends", &ends, 1);
+        e->group.group_of_first_and_last_stages = ir_add_group(ir, "ends", &ends, 1);
 }
 
 uint16_t multiplex_group_of_stages(struct emit *e, const char *what, struct stage_span share)

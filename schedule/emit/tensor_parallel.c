@@ -121,7 +121,7 @@ static struct view gather_tensor(struct emit *e, struct view x, int64_t cols,
         y = view_rows(e->tensor.gather_buffer, 0, rows, cols);
     else
         y = emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of_view(e, x), rows, cols);
-    e->narrow.last_gathered = y.buffer;
+    e->narrow.last_gathered_buffer = y.buffer;
     emit_collective_by_pieces(e, WORK_ALL_GATHER, x, y, cols, order);
     return y;
 }
@@ -161,7 +161,7 @@ struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enu
     return y;
 }
 
-void tensor_reduce_unread(struct emit *e, struct view x)
+void tensor_emit_unread_reduction(struct emit *e, struct view x)
 {
     struct view y = emit_tensor_like(e, x, (int64_t)x.count, "reduced_apart", MEMORY_HBM);
     e->awaited_by_next_compute = emit_collective(e, WORK_ALL_REDUCE, x, y);

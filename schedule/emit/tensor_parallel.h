@@ -49,7 +49,7 @@ void tensor_reduce_input_gradient(struct emit *e, struct view x, struct view y,
 /* Emits an all-reduce of x over the tensor ranks, and makes the next compute op wait for it. Nothing reads its result:
  * it only takes the time of a reduction that the framework does, where another op of the schedule has computed the sum
  * already. */
-void tensor_reduce_unread(struct emit *e, struct view x);
+void tensor_emit_unread_reduction(struct emit *e, struct view x);
 /* Gathers x from all tensor ranks into y, which has room for all rows, by one all-gather in the order of ranks. */
 void tensor_gather_to(struct emit *e, struct view x, struct view y);
 /* Returns this rank's equal part of x, where x is the same on all tensor ranks. An op has the same operand on every

@@ -23,7 +23,7 @@ static inline uint32_t root_of(uint32_t *parent, uint32_t i)
 }
 
 /* Joins the sets of two members. */
-static inline void join_roots(uint32_t *parent, uint32_t i, uint32_t other)
+static inline void join_sets_of_two(uint32_t *parent, uint32_t i, uint32_t other)
 {
     uint32_t a = root_of(parent, i), b = root_of(parent, other);
     parent[a > b ? a : b] = a > b ? b : a;

@@ -110,8 +110,8 @@ struct view ir_whole_view(const struct ir *ir, buffer_id buffer)
 
 struct view ir_view(const struct ir *ir, uint32_t operand)
 {
-    if (operand & IR_RANGE)
-        return ir_range_view(ir, operand & ~IR_RANGE);
+    if (operand & IR_OPERAND_IS_RANGE_ROW)
+        return ir_range_view(ir, operand & ~IR_OPERAND_IS_RANGE_ROW);
     return ir_whole_view(ir, (buffer_id){operand});
 }
 

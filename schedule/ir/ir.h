@@ -112,16 +112,16 @@ struct stream {
 };
 
 /* One tensor of the model with its global shape, or one block of its rows if blocks are cut separately (q, k and v of
- * wqkv). slice_axes[k]: the mesh axes over which dimension k is cut. Columns are cut into equal parts. Rows are cut
+ * wqkv). axes_that_cut_rows_and_columns[k]: the mesh axes over which dimension k is cut. Columns are cut into equal parts. Rows are cut
  * into parts of ceil(rows / parts) rows; the last part may have fewer rows, but takes as many bytes as the others.
  * padded_rows: the number of rows that are cut in place of `rows`; those beyond `rows` are padding, not part of the
  * model. */
 struct tensor {
     const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */
     int64_t rows, cols;
-    uint32_t slice_axes[2]; /* bit masks of mesh axes; 0: whole */
-    int64_t first_row;      /* first row of the block in the model's tensor */
-    int64_t padded_rows;    /* 0: no padding */
+    uint32_t axes_that_cut_rows_and_columns[2]; /* bit masks of mesh axes; 0: whole */
+    int64_t first_row;                          /* first row of the block in the model's tensor */
+    int64_t padded_rows;                        /* 0: no padding */
 };
 
 /* Consecutive tensors in one buffer, of which each rank holds its own slices; there may be padding at the end. */
@@ -256,7 +256,7 @@ struct ir {
     struct op_table op;
     struct ir_range *range; /* operands that are not whole buffers */
     uint32_t range_count, range_capacity;
-    uint32_t *operand; /* a buffer id, or IR_RANGE | row of range */
+    uint32_t *operand; /* a buffer id, or IR_OPERAND_IS_RANGE_ROW | row of range */
     uint32_t operand_count, operand_capacity;
     op_id *wait;
     uint32_t wait_count, wait_capacity;
@@ -269,7 +269,7 @@ struct ir {
     struct repeats repeats; /* what a short list leaves out; all-zero: the list is whole */
 };
 
-#define IR_RANGE 0x80000000u
+#define IR_OPERAND_IS_RANGE_ROW 0x80000000u
 
 /* ---- flags of buffers ---- */
 /* The buffer exists during the whole step. Bound buffers do, except gradients that are made during the backward. */
@@ -411,7 +411,9 @@ static inline struct view ir_write_view(const struct ir *ir, uint32_t op, uint32
  * are faster than ir_view(), since they do not look up the range. */
 static inline uint32_t ir_buffer_of(const struct ir *ir, uint32_t operand)
 {
-    return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;
+    return operand & IR_OPERAND_IS_RANGE_ROW
+               ? ir->range[operand & ~IR_OPERAND_IS_RANGE_ROW].buffer.i
+               : operand;
 }
 static inline uint32_t ir_touched_buffer(const struct ir *ir, uint32_t op, uint32_t k)
 {

@@ -62,7 +62,7 @@ uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *ax
         assert(axes_are_equal(ir->group[found].axis, ir->group[found].axis_count, axes, count));
         return (uint16_t)found;
     }
-    assert(ir->group_count < IDS16_MAX);
+    assert(ir->group_count < ROWS_WITH_16_BIT_IDS_MAX);
     RESERVE(ir, group, 1);
     struct group *group = &ir->group[ir->group_count];
     *group = (struct group){.axis_count = count};
@@ -78,13 +78,13 @@ uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axe
         assert(axes_are_equal(ir->role[found].axis, ir->role[found].axis_count, axes, count));
         return (uint16_t)found;
     }
-    assert(ir->role_count < IDS16_MAX);
+    assert(ir->role_count < ROWS_WITH_16_BIT_IDS_MAX);
     RESERVE(ir, role, 1);
     struct role *role = &ir->role[ir->role_count];
     *role = (struct role){.axis_count = count, .op_begin = ir->op.count};
     copy_name(ir, IR_ROLE, role->name, name, ir->role_count);
     copy_axes(ir, role->axis, axes, count);
-    ir->index->open_role = ir->role_count;
+    ir->index->role_that_gets_new_ops = ir->role_count;
     return (uint16_t)ir->role_count++;
 }
 
@@ -113,7 +113,7 @@ uint16_t ir_add_guard(struct ir *ir, struct guard guard)
         if (row->group == guard.group && row->test == guard.test && row->value == guard.value)
             return (uint16_t)i;
     }
-    assert(ir->guard_count < IDS16_MAX);
+    assert(ir->guard_count < ROWS_WITH_16_BIT_IDS_MAX);
     RESERVE(ir, guard, 1);
     ir->guard[ir->guard_count] = guard;
     return (uint16_t)ir->guard_count++;
@@ -127,8 +127,8 @@ uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor)
         const struct tensor *row = &ir->tensor[found];
         assert(row->rows == tensor.rows && row->cols == tensor.cols &&
                row->first_row == tensor.first_row && row->padded_rows == tensor.padded_rows &&
-               row->slice_axes[0] == tensor.slice_axes[0] &&
-               row->slice_axes[1] == tensor.slice_axes[1]);
+               row->axes_that_cut_rows_and_columns[0] == tensor.axes_that_cut_rows_and_columns[0] &&
+               row->axes_that_cut_rows_and_columns[1] == tensor.axes_that_cut_rows_and_columns[1]);
         return found;
     }
     assert(tensor.rows >= 1 && tensor.cols >= 1);
@@ -151,7 +151,7 @@ uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle)
     }
     assert(bundle.tensor_count >= 1);
     assert((uint64_t)bundle.tensor_begin + bundle.tensor_count <= ir->tensor_count);
-    assert(ir->bundle_count < IDS16_MAX);
+    assert(ir->bundle_count < ROWS_WITH_16_BIT_IDS_MAX);
     RESERVE(ir, bundle, 1);
     bundle.name = arena_text(&ir->arena, bundle.name, size);
     add_name(ir, IR_BUNDLE, bundle.name, ir->bundle_count);
@@ -170,7 +170,7 @@ uint16_t ir_add_binding(struct ir *ir, struct binding binding)
             row->partial_axes == binding.partial_axes)
             return (uint16_t)i;
     }
-    assert(ir->binding_count < IDS16_MAX);
+    assert(ir->binding_count < ROWS_WITH_16_BIT_IDS_MAX);
     RESERVE(ir, binding, 1);
     ir->binding[ir->binding_count] = binding;
     return (uint16_t)ir->binding_count++;
@@ -220,7 +220,7 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
     assert(desc->memory < MEMORY_COUNT && desc->dtype < DTYPE_COUNT);
     assert(desc->category < CATEGORY_COUNT);
     assert(desc->binding == IR_NONE16 || desc->binding < ir->binding_count);
-    assert(t->count < IR_RANGE);
+    assert(t->count < IR_OPERAND_IS_RANGE_ROW);
     ir_grow_buffers(t, 1);
     uint32_t row = t->count++;
     t->memory[row] = desc->memory;
@@ -363,7 +363,7 @@ uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)
 
 uint32_t ir_add_range(struct ir *ir, struct ir_range range)
 {
-    assert(ir->range_count < IR_RANGE - 1);
+    assert(ir->range_count < IR_OPERAND_IS_RANGE_ROW - 1);
     RESERVE(ir, range, 1);
     ir->range[ir->range_count] = range;
     return ir->range_count++;
@@ -389,7 +389,7 @@ static inline uint32_t operand_of(struct ir *ir, const struct view *view)
         return view->buffer.i;
     assert(view->count >= 1 && view->begin < elements && view->count <= elements - view->begin);
     uint32_t extent = ir_add_extent(ir, (struct ir_extent){view->begin, view->count});
-    return IR_RANGE | intern_range(ir, (struct ir_range){view->buffer, extent});
+    return IR_OPERAND_IS_RANGE_ROW | intern_range(ir, (struct ir_range){view->buffer, extent});
 }
 
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
@@ -430,6 +430,6 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     t->wait_count[row] = desc->wait_count;
     for (uint32_t i = 0; i < desc->wait_count; i++)
         ir->wait[ir->wait_count++] = desc->wait[i];
-    ir->role[ir->index->open_role].op_count++;
+    ir->role[ir->index->role_that_gets_new_ops].op_count++;
     return (op_id){row};
 }

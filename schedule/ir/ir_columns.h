@@ -4,10 +4,10 @@
 
 #include "schedule/ir/ir.h"
 
-/* The most rows of a table: ids have 32 bits in most tables, and 16 bits in those with IDS16_MAX. IR_NONE and IR_NONE16
+/* The most rows of a table: ids have 32 bits in most tables, and 16 bits in those with ROWS_WITH_16_BIT_IDS_MAX. IR_NONE and IR_NONE16
  * are not ids. */
 #define ROWS_MAX ((uint64_t)UINT32_MAX - 1)
-#define IDS16_MAX ((uint64_t)IR_NONE16 - 1)
+#define ROWS_WITH_16_BIT_IDS_MAX ((uint64_t)IR_NONE16 - 1)
 
 /* Returns the new capacity of a table that has room for `capacity` rows and must have room for `needed` rows. */
 uint32_t ir_capacity_for(uint32_t capacity, uint64_t needed);

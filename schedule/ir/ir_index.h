@@ -12,16 +12,16 @@ struct ir_index {
     struct id_map shape, dims, extent, name[IR_TABLE_COUNT];
 
     /* Finds buffers by name. Only code that reads text looks buffers up, so the map is filled when the first buffer is
-     * looked up. It then has the first `mapped_buffers` buffers. */
+     * looked up. It then has the first `buffers_in_name_map` buffers. */
     struct id_map buffer;
-    uint32_t mapped_buffers;
+    uint32_t buffers_in_name_map;
 
     uint32_t *next_number; /* for each word, the number of the next buffer with this stem */
 
     uint32_t recent_range[IR_RECENT_RANGES]; /* rows of recently added ranges, by hash */
 
     /* the role to which ops are added: the last one added, or the one that the parser is in */
-    uint32_t open_role;
+    uint32_t role_that_gets_new_ops;
 };
 
 /* Returns the ir's index, which the first call makes. */

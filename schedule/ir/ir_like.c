@@ -25,7 +25,7 @@ uint32_t ir_copy_buffer(struct buffer_table *out, const struct buffer_table *in,
 buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer)
 {
     struct buffer_table *t = &ir->buffer;
-    assert(t->count < IR_RANGE && buffer.i < t->count);
+    assert(t->count < IR_OPERAND_IS_RANGE_ROW && buffer.i < t->count);
     ir_grow_buffers(t, 1);
     uint32_t row = ir_copy_buffer(t, t, buffer.i);
     t->binding[row] = IR_NONE16;
@@ -36,11 +36,11 @@ buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer)
 void ir_redirect_operand(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer)
 {
     uint32_t *operand = &ir_operands(ir, op)[k];
-    if (!(*operand & IR_RANGE)) {
+    if (!(*operand & IR_OPERAND_IS_RANGE_ROW)) {
         *operand = buffer.i;
     } else if (ir_buffer_of(ir, *operand) != buffer.i) {
-        uint32_t extent = ir->range[*operand & ~IR_RANGE].extent;
-        *operand = IR_RANGE | ir_add_range(ir, (struct ir_range){buffer, extent});
+        uint32_t extent = ir->range[*operand & ~IR_OPERAND_IS_RANGE_ROW].extent;
+        *operand = IR_OPERAND_IS_RANGE_ROW | ir_add_range(ir, (struct ir_range){buffer, extent});
     }
 }
 
@@ -66,6 +66,6 @@ op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id 
     t->wait_count[row] = wait_count;
     for (uint32_t i = 0; i < wait_count; i++)
         ir->wait[ir->wait_count++] = wait[i];
-    ir->role[ir_index(ir)->open_role].op_count++;
+    ir->role[ir_index(ir)->role_that_gets_new_ops].op_count++;
     return (op_id){row};
 }

@@ -81,7 +81,7 @@ static bool parse_all_statements(struct parser *p)
     if (!check_pending_free_ops(p))
         return false;
     if (p->ir->index) /* roles after the open one have no ops */
-        for (uint32_t r = p->ir->index->open_role + 1; r < p->ir->role_count; r++)
+        for (uint32_t r = p->ir->index->role_that_gets_new_ops + 1; r < p->ir->role_count; r++)
             p->ir->role[r].op_begin = p->ir->op.count;
     return true;
 }

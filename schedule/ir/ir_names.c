@@ -68,8 +68,8 @@ buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size)
     if (stem == IR_NONE)
         return (buffer_id){IR_NONE};
     struct ir_index *index = ir->index;
-    for (; index->mapped_buffers < ir->buffer.count; index->mapped_buffers++) {
-        uint32_t b = index->mapped_buffers;
+    for (; index->buffers_in_name_map < ir->buffer.count; index->buffers_in_name_map++) {
+        uint32_t b = index->buffers_in_name_map;
         id_map_add(&index->buffer, buffer_hash(ir->buffer.stem[b], ir->buffer.number[b]), b);
     }
     struct id_probe p = id_map_probe(&index->buffer, buffer_hash(stem, number));

@@ -288,7 +288,7 @@ static bool parse_routing_rules(struct parser *p, const struct word *value, cons
         return parse_error(p, value[number[1] > 0 ? 1 : 2].at,
                            "pad and positions are about a capacity, which is missing");
     to->capacity = (struct expert_capacity){number[0], number[1], number[2]};
-    to->is_spread = number[3] > 0;
+    to->spreads_experts_of_token = number[3] > 0;
     return true;
 }
 
@@ -296,7 +296,8 @@ static bool routing_rules_are_equal(const struct routing *a, const struct routin
 {
     return a->capacity.factor_millionths == b->capacity.factor_millionths &&
            a->capacity.pads == b->capacity.pads &&
-           a->capacity.drop_policy == b->capacity.drop_policy && a->is_spread == b->is_spread;
+           a->capacity.drop_policy == b->capacity.drop_policy &&
+           a->spreads_experts_of_token == b->spreads_experts_of_token;
 }
 
 /* Parses "routing experts=N copies=N layers=N [of=LAYER,...] [capacity=N [pad=1] [positions=1]] [spread=1]
@@ -339,7 +340,7 @@ bool parse_routing(struct parser *p)
         routing_init(r, &p->ir->arena, (uint32_t)number[EXPERTS], (uint32_t)number[COPIES],
                      (uint32_t)number[LAYERS]);
         r->capacity = rules.capacity;
-        r->is_spread = rules.is_spread;
+        r->spreads_experts_of_token = rules.spreads_experts_of_token;
     }
     if (!routing_rules_are_equal(r, &rules))
         return parse_error(p, value[EXPERTS].at,
@@ -350,7 +351,7 @@ bool parse_routing(struct parser *p)
                            "all routing lines have the same experts, copies and layers");
     for (uint32_t i = 0; i < (value[OF].at ? layers : r->layer_count); i++) {
         const uint32_t number_of = value[OF].at ? (uint32_t)layer[i] : i;
-        if (r->list_of_layer[number_of] != ROUTING_NONE)
+        if (r->share_list_by_layer[number_of] != ROUTING_NONE)
             return parse_error(p, value[value[OF].at ? OF : SHARES].at,
                                "the shares of layer %" PRIu32 " are given twice", number_of);
         routing_set_shares(r, &p->ir->arena, number_of, share);
@@ -452,7 +453,7 @@ bool parse_role(struct parser *p)
         return parse_error(p, p->cursor.line_start, "roles must come before buffers and ops");
     if (!parse_ranks(p, "role", IR_ROLE, p->ir->role_count, ir_add_role))
         return false;
-    p->ir->index->open_role = 0;
+    p->ir->index->role_that_gets_new_ops = 0;
     return true;
 }
 
@@ -489,14 +490,14 @@ bool parse_ops(struct parser *p)
         return parse_error(p, word.at, "ops before the first 'ops' line have no role");
     if (!parse_row_name(p, IR_ROLE, word, "role", &role))
         return false;
-    uint32_t next = p->has_ops_line ? ir->index->open_role + 1 : 0;
+    uint32_t next = p->has_ops_line ? ir->index->role_that_gets_new_ops + 1 : 0;
     if (role < next)
         return parse_error(p, word.at,
                            "the ops of role '%s' must come once, in the order of the role lines",
                            ir->role[role].name);
     for (uint32_t r = next; r <= role; r++)
         ir->role[r].op_begin = ir->op.count;
-    ir->index->open_role = role;
+    ir->index->role_that_gets_new_ops = role;
     p->has_ops_line = true;
     return true;
 }

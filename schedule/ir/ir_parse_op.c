@@ -65,7 +65,7 @@ static bool parse_param(struct parser *p, struct op_line *line, uint32_t i, stru
 {
     const struct work_param *param = &line->info->param[i];
     int64_t *target = &line->desc.work.p[i];
-    if (param->is_group) {
+    if (param->is_value_group_id) {
         uint16_t group;
         if (!parse_row_name(p, IR_GROUP, value, "group", &group))
             return false;
@@ -193,10 +193,10 @@ static bool parse_view(struct parser *p, struct word word, struct view *view)
     buffer_id buffer = ir_find_buffer(p->ir, name.at, name.size);
     if (buffer.i == IR_NONE)
         return refuse_unknown_buffer(p, name);
-    if (p->ir->buffer.role[buffer.i] != p->ir->index->open_role)
+    if (p->ir->buffer.role[buffer.i] != p->ir->index->role_that_gets_new_ops)
         return parse_error(p, name.at, "buffer '%.*s' is of role '%s', this op of role '%s'",
                            (int)name.size, name.at, p->ir->role[p->ir->buffer.role[buffer.i]].name,
-                           p->ir->role[p->ir->index->open_role].name);
+                           p->ir->role[p->ir->index->role_that_gets_new_ops].name);
     *view = ir_whole_view(p->ir, buffer);
     if (!range.at)
         return true;
@@ -284,7 +284,7 @@ static bool check_op_line(struct parser *p, const struct op_line *line)
                            few_reads ? info->reads_min : info->writes_min,
                            few_reads ? line->desc.read_count : line->desc.write_count);
     if ((uint64_t)p->ir->operand_count + 2 * OPERANDS_MAX >= IR_NONE ||
-        p->ir->range_count >= IR_RANGE - 2 * OPERANDS_MAX)
+        p->ir->range_count >= IR_OPERAND_IS_RANGE_ROW - 2 * OPERANDS_MAX)
         return parse_error(p, line->start, "more operands than 32 bits can count");
     return true;
 }

@@ -36,7 +36,7 @@ bool parse_tensor(struct parser *p)
     struct tensor tensor = {
         .name = copy_word_to_arena(p, name), .rows = dims.size[0], .cols = dims.size[1]};
     for (int i = ROWS; i <= COLS; i++)
-        if (value[i].at && !parse_axis_mask(p, value[i], &tensor.slice_axes[i]))
+        if (value[i].at && !parse_axis_mask(p, value[i], &tensor.axes_that_cut_rows_and_columns[i]))
             return false;
     if (value[FROM].at &&
         !parse_number(p, value[FROM], "from", 0, IR_ELEMENTS_MAX, &tensor.first_row))
@@ -212,8 +212,9 @@ static bool parse_buffer_columns(struct parser *p, struct word *name, struct buf
                                clause_names[i]);
     if (ir_find_buffer(p->ir, name->at, name->size).i != IR_NONE)
         return parse_error(p, name->at, "a second buffer named '%s'", copy_word_to_arena(p, *name));
-    if (p->ir->buffer.count >= IR_RANGE - 1)
-        return parse_error(p, name->at, "more than %" PRIu32 " buffers", IR_RANGE - 1);
+    if (p->ir->buffer.count >= IR_OPERAND_IS_RANGE_ROW - 1)
+        return parse_error(p, name->at, "more than %" PRIu32 " buffers",
+                           IR_OPERAND_IS_RANGE_ROW - 1);
 
     for (int i = 0; i < DTYPE_COUNT; i++)
         dtypes[i] = dtype_name((enum dtype)i);

@@ -149,15 +149,16 @@ static void print_routing(struct text *out, const struct ir *ir)
         print_key_value(out, " copies=", r->copies_per_token);
         print_key_value(out, " layers=", r->layer_count);
         for (uint32_t l = 0; l < r->layer_count && r->list_count > 1; l++)
-            if (r->list_of_layer[l] == list)
+            if (r->share_list_by_layer[l] == list)
                 print_key_value(out, n++ == 0 ? " of=" : ",", l);
         if (r->capacity.factor_millionths > 0)
             print_key_value(out, " capacity=", (uint64_t)r->capacity.factor_millionths);
         text_puts(out, r->capacity.pads ? " pad=1" : "");
         text_puts(out, r->capacity.drop_policy == TOKEN_DROP_POSITION ? " positions=1" : "");
-        text_puts(out, r->is_spread ? " spread=1" : "");
+        text_puts(out, r->spreads_experts_of_token ? " spread=1" : "");
         for (uint32_t e = 0; e < r->expert_count; e++)
-            print_key_value(out, e == 0 ? " shares=" : ",", (uint64_t)r->shares_of_list[list][e]);
+            print_key_value(out, e == 0 ? " shares=" : ",",
+                            (uint64_t)r->expert_shares_by_list[list][e]);
         text_putc(out, '\n');
     }
 }
@@ -217,8 +218,8 @@ static void print_weights(struct text *out, const struct ir *ir)
         print_key_value(out, " [", (uint64_t)tensor->rows);
         print_key_value(out, ",", (uint64_t)tensor->cols);
         text_putc(out, ']');
-        print_axis_mask(out, " cut_rows=", &ir->mesh, tensor->slice_axes[0]);
-        print_axis_mask(out, " cut_cols=", &ir->mesh, tensor->slice_axes[1]);
+        print_axis_mask(out, " cut_rows=", &ir->mesh, tensor->axes_that_cut_rows_and_columns[0]);
+        print_axis_mask(out, " cut_cols=", &ir->mesh, tensor->axes_that_cut_rows_and_columns[1]);
         if (tensor->first_row > 0)
             print_key_value(out, " from=", (uint64_t)tensor->first_row);
         if (tensor->padded_rows > 0)
@@ -287,7 +288,7 @@ static void print_params(struct text *out, const struct ir *ir, const struct wor
             continue;
         print_name(out, " ", param->name);
         text_putc(out, '=');
-        if (param->is_group)
+        if (param->is_value_group_id)
             text_puts(out, ir->group[work->p[i] - param->optional].name);
         else if (param->value_names)
             text_puts(out, param->value_names[work->p[i]]);
@@ -307,7 +308,7 @@ static void print_operands(struct text *out, const struct ir *ir, const char *wh
         text_putc(out, ' ');
         struct view view = ir_view(ir, ir->operand[i]);
         print_buffer(out, ir, view.buffer.i);
-        if (!(ir->operand[i] & IR_RANGE))
+        if (!(ir->operand[i] & IR_OPERAND_IS_RANGE_ROW))
             continue;
         print_key_value(out, "[", view.begin);
         print_key_value(out, ":", view.begin + view.count);
@@ -349,7 +350,7 @@ static void print_op(struct text *out, const struct ir *ir, uint32_t op)
 static void move_or_write_lines(struct text *out, struct loops *loops, bool are_ops)
 {
     if (!loops) {
-        text_flush_if_long(out);
+        text_flush_to_file_if_long(out);
         return;
     }
     for (size_t begin = 0; begin < out->size;) {

@@ -138,7 +138,7 @@ void ir_release(struct ir *ir)
 
 void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands, uint64_t waits)
 {
-    assert(ir->buffer.count + buffers <= IR_RANGE);
+    assert(ir->buffer.count + buffers <= IR_OPERAND_IS_RANGE_ROW);
     ir_grow_ops(&ir->op, ops);
     ir_grow_buffers(&ir->buffer, buffers);
     RESERVE(ir, operand, operands);

@@ -491,7 +491,7 @@ static void print_line(struct loops_printer *p, const char *text, const int64_t 
         }
     }
     text_putc(p->out, '\n');
-    text_flush_if_long(p->out);
+    text_flush_to_file_if_long(p->out);
 }
 
 static void print_node(struct loops_printer *p, uint32_t shape, const int64_t *number,

@@ -47,7 +47,7 @@ struct loop {
     uint64_t ops_per_iteration, lines_per_iteration;
     /* [row_capacity] by number of a row: the ops of one iteration before that row; UINT64_MAX: there is no row with
      * this number */
-    uint64_t *op_offset_of_row;
+    uint64_t *op_offset_by_row;
     uint32_t row_capacity;
 };
 
@@ -56,9 +56,9 @@ struct alias {
     uint32_t loop, row; /* loop IR_NONE: the op is outside loops */
     /* value of the loop's variable; for an op outside loops, its number in the text */
     int64_t value;
-    uint32_t line;        /* for a loop's op: the line that gives the alias */
-    struct word op;       /* for a loop's op: the name of the op that has this alias */
-    uint64_t flat_number; /* for an op outside loops: its number in the flat list */
+    uint32_t line;                   /* for a loop's op: the line that gives the alias */
+    struct word op;                  /* for a loop's op: the name of the op that has this alias */
+    uint64_t op_number_in_flat_list; /* for an op outside loops: its number in the flat list */
 };
 
 struct reader {
@@ -289,14 +289,14 @@ static bool record_row(struct reader *r, struct loop *loop, struct word name)
     if ((uint32_t)row >= loop->row_capacity) {
         uint32_t old = loop->row_capacity;
         loop->row_capacity = (uint32_t)heap_next_capacity(old, (size_t)row + 1);
-        loop->op_offset_of_row = heap_realloc(loop->op_offset_of_row, loop->row_capacity,
-                                              sizeof *loop->op_offset_of_row);
-        memset(loop->op_offset_of_row + old, 0xff,
-               (loop->row_capacity - old) * sizeof *loop->op_offset_of_row);
+        loop->op_offset_by_row = heap_realloc(loop->op_offset_by_row, loop->row_capacity,
+                                              sizeof *loop->op_offset_by_row);
+        memset(loop->op_offset_by_row + old, 0xff,
+               (loop->row_capacity - old) * sizeof *loop->op_offset_by_row);
     }
-    if (loop->op_offset_of_row[row] != UINT64_MAX)
+    if (loop->op_offset_by_row[row] != UINT64_MAX)
         return fault(r, "loop '%s' has an op .%" PRId64 " already", loop->name, row);
-    loop->op_offset_of_row[row] = loop->ops_per_iteration;
+    loop->op_offset_by_row[row] = loop->ops_per_iteration;
     return true;
 }
 
@@ -308,7 +308,7 @@ static bool record_op_outside_loops(struct reader *r, struct word name, uint64_t
                      name.at);
     if (find_alias(r, IR_NONE, 0, text) != NULL)
         return fault(r, "there is an op %" PRId64 " already", text);
-    add_alias(r, (struct alias){.loop = IR_NONE, .value = text, .flat_number = op});
+    add_alias(r, (struct alias){.loop = IR_NONE, .value = text, .op_number_in_flat_list = op});
     return true;
 }
 
@@ -382,7 +382,7 @@ static bool find_op_in_iteration(struct reader *r, uint32_t loop, uint32_t row,
                                  const int64_t *value, bool aliased, uint64_t *op)
 {
     const struct loop *inner = &r->loop[loop];
-    uint64_t number = row < inner->row_capacity ? inner->op_offset_of_row[row] : UINT64_MAX;
+    uint64_t number = row < inner->row_capacity ? inner->op_offset_by_row[row] : UINT64_MAX;
     bool inside = true; /* all values are in their loops' ranges */
     bool around = true; /* the values of the loops around the op's loop are in range */
     if (number == UINT64_MAX)
@@ -454,7 +454,7 @@ static bool find_op_of_name(struct reader *r, struct word name, bool aliased, ui
     if (name.size > 0 && parse_i64(name.at, name.size, &number))
         alias = find_alias(r, IR_NONE, 0, number);
     if (alias != NULL) {
-        *op = alias->flat_number;
+        *op = alias->op_number_in_flat_list;
         return true;
     }
     return fault(r, "there is no op '%.*s'", (int)name.size, name.at);
@@ -575,7 +575,7 @@ bool loops_read(struct parser *p)
     bool done =
         read_tree(&r) && (r.item_count == 0 || (count_ops(&r, 0, IR_NONE) && unroll_items(&r, 0)));
     for (uint32_t i = 0; i < r.loop_count; i++)
-        free(r.loop[i].op_offset_of_row);
+        free(r.loop[i].op_offset_by_row);
     free(r.item);
     free(r.loop);
     free(r.alias);

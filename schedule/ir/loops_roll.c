@@ -125,7 +125,7 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
 /* ---- loops ---- */
 
 /* A loop that was found: number of nodes of an iteration, and number of iterations. */
-struct found_loop {
+struct found_loop_lengths {
     uint32_t period, iteration_count;
 };
 
@@ -217,10 +217,11 @@ static bool may_begin_iteration(const struct loops *l, uint64_t from, uint64_t a
 
 /* Returns the loop from node `at` on that covers most nodes; all-zero if there is none. again: for each node from
  * `from` on, the next node of the same shape; UINT64_MAX: none. */
-static struct found_loop find_loop(const struct loops *l, const uint64_t *again, uint64_t from,
-                                   uint64_t at, uint64_t end, uint32_t period_max)
+static struct found_loop_lengths find_loop(const struct loops *l, const uint64_t *again,
+                                           uint64_t from, uint64_t at, uint64_t end,
+                                           uint32_t period_max)
 {
-    struct found_loop best = {0};
+    struct found_loop_lengths best = {0};
     uint64_t candidate = again[at - from];
     for (int tries = 0;
          tries < CANDIDATE_PERIODS_MAX && candidate < end && candidate - at <= period_max;
@@ -229,13 +230,13 @@ static struct found_loop find_loop(const struct loops *l, const uint64_t *again,
         uint32_t iteration_count = count_iterations(l, at, period, end);
         if (iteration_count >= ITERATIONS_MIN && may_begin_iteration(l, from, at, period) &&
             (uint64_t)iteration_count * period > (uint64_t)best.iteration_count * best.period)
-            best = (struct found_loop){period, iteration_count};
+            best = (struct found_loop_lengths){period, iteration_count};
     }
     return best;
 }
 
 /* Makes the node of a loop whose iterations are nodes from `at` on. */
-static struct loops_node make_loop(struct loops *l, uint64_t at, struct found_loop found)
+static struct loops_node make_loop(struct loops *l, uint64_t at, struct found_loop_lengths found)
 {
     struct loops_shape loop = {
         .body_length = found.period, .trip_count = found.iteration_count, .loop_count = 1};
@@ -277,7 +278,7 @@ static void roll_loops_up_to(struct loops *l, uint64_t from, uint32_t period_max
     uint64_t end = l->count, out = from;
     uint64_t *again = find_next_of_same_shape(l, from);
     for (uint64_t at = from; at < end;) {
-        struct found_loop found = find_loop(l, again, from, at, end, period_max);
+        struct found_loop_lengths found = find_loop(l, again, from, at, end, period_max);
         if (found.iteration_count == 0) {
             l->node[out++] = l->node[at++];
             continue;

@@ -35,7 +35,7 @@ static int32_t value_in_whole_list(const struct repeats *r, int32_t value)
     return value >= r->first_copied_value ? value + (int32_t)r->copies_per_gap : value;
 }
 
-uint32_t repeats_whole_id(const struct repeats *r, uint32_t op)
+uint32_t repeats_op_id_in_whole_list(const struct repeats *r, uint32_t op)
 {
     const struct repeat_run *run = repeats_run_before(r, op);
     if (run == NULL)
@@ -45,15 +45,16 @@ uint32_t repeats_whole_id(const struct repeats *r, uint32_t op)
            (behind ? r->copies_per_gap * run->ops_per_iteration : 0);
 }
 
-struct repeat_place repeats_place_referred(const struct repeats *r, uint32_t from, uint32_t copy,
-                                           uint32_t op)
+struct repeat_place repeats_place_of_referred_op(const struct repeats *r, uint32_t from,
+                                                 uint32_t copy, uint32_t op)
 {
     struct repeat_place a = repeats_place_of(r, from), b = repeats_place_of(r, op);
     if (b.run == NULL)
         return b;
     int32_t away = b.value_of_iteration - a.value_of_iteration,
             value = value_in_whole_list(r, b.value_of_iteration);
-    if (a.run != NULL && away <= r->max_value_distance && away >= -r->max_value_distance)
+    if (a.run != NULL && away <= r->max_distance_of_iteration_values &&
+        away >= -r->max_distance_of_iteration_values)
         value =
             value_in_whole_list(r, a.value_of_iteration) + (int32_t)copy * a.run->value_step + away;
     int32_t iteration = (value - value_in_whole_list(r, b.run->first_value)) * b.run->value_step;
@@ -63,11 +64,12 @@ struct repeat_place repeats_place_referred(const struct repeats *r, uint32_t fro
     return b;
 }
 
-uint32_t repeats_op_referred(const struct repeats *r, uint32_t from, uint32_t copy, uint32_t op)
+uint32_t repeats_id_of_referred_op(const struct repeats *r, uint32_t from, uint32_t copy,
+                                   uint32_t op)
 {
-    struct repeat_place at = repeats_place_referred(r, from, copy, op);
+    struct repeat_place at = repeats_place_of_referred_op(r, from, copy, op);
     if (at.run == NULL)
-        return repeats_whole_id(r, op);
+        return repeats_op_id_in_whole_list(r, op);
     return at.run->first_op + at.run->ops_left_out_before +
            at.iteration * at.run->ops_per_iteration + at.op_in_iteration;
 }
@@ -77,7 +79,8 @@ bool repeats_correspond(const struct repeats *r, uint32_t op, int32_t value, uin
 {
     struct repeat_place a = repeats_place_of(r, op), b = repeats_place_of(r, other);
     int32_t away = a.value_of_iteration - value;
-    if (a.run == NULL || away > r->max_value_distance || away < -r->max_value_distance)
+    if (a.run == NULL || away > r->max_distance_of_iteration_values ||
+        away < -r->max_distance_of_iteration_values)
         return op == other;
     return a.run == b.run && a.op_in_iteration == b.op_in_iteration &&
            b.value_of_iteration - a.value_of_iteration == step;

@@ -9,7 +9,7 @@
  * Each iteration has a value, which grows or falls by one along the run: the layer (or period of layers), or the unit.
  * In the whole list, the copies have the values from `first_copied_value` on, and the short list's values from
  * `first_copied_value` on are greater by copies_per_gap. An iteration of the short list refers to another by the
- * distance of their values, if that is at most `max_value_distance`, and otherwise by the other's place. The ids of ops
+ * distance of their values, if that is at most `max_distance_of_iteration_values`, and otherwise by the other's place. The ids of ops
  * in the whole list follow from that.
  *
  * schedule/analysis/find_repeats.h finds the runs and proves that iterations around each gap are isomorphic. */
@@ -37,7 +37,7 @@ struct repeats {
     uint32_t copies_per_gap;    /* number of copies in each gap */
     int32_t first_copied_value; /* the value of the first copy */
     /* a reference is by distance if values differ by no more than this, else by place */
-    int32_t max_value_distance;
+    int32_t max_distance_of_iteration_values;
     /* iterations are units; false: they are layers, and bundles repeat too */
     bool iterations_are_units;
     int32_t layers_per_period; /* number of layers of a period */
@@ -59,22 +59,22 @@ const struct repeat_run *repeats_run_before(const struct repeats *repeats, uint3
 struct repeat_place repeats_place_of(const struct repeats *repeats, uint32_t op);
 
 /* Returns the id that an op of the short list has in the whole list. */
-uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
+uint32_t repeats_op_id_in_whole_list(const struct repeats *repeats, uint32_t op);
 
 /* Translates a reference from the short list to the whole list. In the short list, op `from` refers to op `op`. copy:
  * 0: the reference of `from` itself; n > 0: that of its n-th copy in the whole list. Returns the place of the op to
  * which this reference leads in the whole list; its `iteration` is counted there. run NULL: `op` is in no run. */
-struct repeat_place repeats_place_referred(const struct repeats *repeats, uint32_t from,
-                                           uint32_t copy, uint32_t op);
+struct repeat_place repeats_place_of_referred_op(const struct repeats *repeats, uint32_t from,
+                                                 uint32_t copy, uint32_t op);
 
-/* Returns the id, in the whole list, of the op whose place repeats_place_referred() returns for these arguments; if
+/* Returns the id, in the whole list, of the op whose place repeats_place_of_referred_op() returns for these arguments; if
  * `op` is in no run, the id of `op` itself. */
-uint32_t repeats_op_referred(const struct repeats *repeats, uint32_t from, uint32_t copy,
-                             uint32_t op);
+uint32_t repeats_id_of_referred_op(const struct repeats *repeats, uint32_t from, uint32_t copy,
+                                   uint32_t op);
 
 /* True if two references correspond: one to `op` from an iteration with the value `value`, and one to `other` from the
  * iteration with the value value + step. They correspond if both lead to the same op of an iteration at the same
- * distance of values. References that are not by distance (max_value_distance) correspond if they lead to the same
+ * distance of values. References that are not by distance (max_distance_of_iteration_values) correspond if they lead to the same
  * op. */
 bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
                         int32_t step);

@@ -13,10 +13,10 @@ void routing_init(struct routing *r, struct arena *arena, uint32_t experts, uint
     assert(experts > 0 && copies > 0 && copies <= experts);
     *r = (struct routing){
         .expert_count = experts, .copies_per_token = copies, .layer_count = layers};
-    r->shares_of_list = arena_array(arena, layers + 1u, sizeof *r->shares_of_list);
-    r->list_of_layer = arena_array(arena, layers + 1u, sizeof *r->list_of_layer);
+    r->expert_shares_by_list = arena_array(arena, layers + 1u, sizeof *r->expert_shares_by_list);
+    r->share_list_by_layer = arena_array(arena, layers + 1u, sizeof *r->share_list_by_layer);
     for (uint32_t l = 0; l < layers; l++)
-        r->list_of_layer[l] = ROUTING_NONE;
+        r->share_list_by_layer[l] = ROUTING_NONE;
 }
 
 void routing_init_even(struct routing *r, struct arena *arena, uint32_t experts, uint32_t copies,
@@ -37,14 +37,14 @@ void routing_set_shares(struct routing *r, struct arena *arena, uint32_t layer,
     const size_t bytes = r->expert_count * sizeof *share;
     uint32_t list = 0;
     assert(layer < r->layer_count);
-    while (list < r->list_count && memcmp(r->shares_of_list[list], share, bytes) != 0)
+    while (list < r->list_count && memcmp(r->expert_shares_by_list[list], share, bytes) != 0)
         list++;
     if (list == r->list_count) {
         int64_t *copy = arena_array(arena, r->expert_count, sizeof *copy);
         memcpy(copy, share, bytes);
-        r->shares_of_list[r->list_count++] = copy;
+        r->expert_shares_by_list[r->list_count++] = copy;
     }
-    r->list_of_layer[layer] = list;
+    r->share_list_by_layer[layer] = list;
 }
 
 void routing_copy(struct routing *to, struct arena *arena, const struct routing *from)
@@ -55,10 +55,11 @@ void routing_copy(struct routing *to, struct arena *arena, const struct routing 
     }
     routing_init(to, arena, from->expert_count, from->copies_per_token, from->layer_count);
     to->capacity = from->capacity;
-    to->is_spread = from->is_spread;
+    to->spreads_experts_of_token = from->spreads_experts_of_token;
     for (uint32_t l = 0; l < from->layer_count; l++)
-        if (from->list_of_layer[l] != ROUTING_NONE)
-            routing_set_shares(to, arena, l, from->shares_of_list[from->list_of_layer[l]]);
+        if (from->share_list_by_layer[l] != ROUTING_NONE)
+            routing_set_shares(to, arena, l,
+                               from->expert_shares_by_list[from->share_list_by_layer[l]]);
 }
 
 /* Returns the sum of the shares of those experts that have fewer than `full` copies; 0 if none of these has a share. */
@@ -72,9 +73,10 @@ static int64_t sum_of_unfilled_shares(const int64_t *share, const int64_t *count
 }
 
 /* Fills count[experts] with the number of copies of `rows` tokens that are dealt to each expert. */
-static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
+static void deal_token_copies_to_experts(const struct routing *r, uint32_t list, int64_t rows,
+                                         int64_t *count)
 {
-    const int64_t *share = r->shares_of_list[list];
+    const int64_t *share = r->expert_shares_by_list[list];
     int64_t left = rows * r->copies_per_token, sum,
             *rest = heap_zalloc(r->expert_count, sizeof *rest);
     bool again = true;
@@ -127,14 +129,14 @@ static void deal_tokens(const struct routing *r, uint32_t list, int64_t rows, in
     free(rest);
 }
 
-/* Fills order[experts] with the experts in the order in which slots are dealt to them: by number or, if is_spread,
+/* Fills order[experts] with the experts in the order in which slots are dealt to them: by number or, if spreads_experts_of_token,
  * shuffled by a fixed generator (splitmix64), so that the experts of a token are a sample of all. */
 static void fill_deal_order(const struct routing *r, uint32_t *order)
 {
     uint64_t state = r->expert_count;
     for (uint32_t e = 0; e < r->expert_count; e++)
         order[e] = e;
-    for (uint32_t e = r->expert_count; r->is_spread && e-- > 1;) {
+    for (uint32_t e = r->expert_count; r->spreads_experts_of_token && e-- > 1;) {
         uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
         z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -149,7 +151,7 @@ void routing_deal_copies(const struct routing *r, uint32_t list, int64_t rows, i
 {
     uint32_t *order = heap_alloc(r->expert_count, sizeof *order);
     int64_t slot = 0;
-    deal_tokens(r, list, rows, dealt);
+    deal_token_copies_to_experts(r, list, rows, dealt);
     fill_deal_order(r, order);
     for (uint32_t i = 0; i < r->expert_count; i++) {
         first[order[i]] = slot;
@@ -182,7 +184,7 @@ bool routing_keeps_copy(const struct routing *r, int64_t rows, int64_t dealt, in
 
 void routing_rows_of_experts(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
 {
-    deal_tokens(r, list, rows, count);
+    deal_token_copies_to_experts(r, list, rows, count);
     const int64_t most = r->capacity.factor_millionths > 0 ? routing_capacity(r, rows) : rows;
     for (uint32_t e = 0; e < r->expert_count; e++)
         if (count[e] > most || (r->capacity.factor_millionths > 0 && r->capacity.pads))
@@ -199,13 +201,13 @@ int64_t routing_kept_rows(const struct routing *r, uint32_t list, int64_t rows)
     return sum;
 }
 
-struct routing_fullest routing_find_fullest(const struct routing *r, uint32_t list, int64_t rows,
-                                            uint32_t ranks)
+struct routing_fullest_expert routing_find_fullest_expert(const struct routing *r, uint32_t list,
+                                                          int64_t rows, uint32_t ranks)
 {
     const uint32_t own = r->expert_count / ranks;
     int64_t *count = heap_zalloc(r->expert_count, sizeof *count);
     int64_t *of_rank = heap_zalloc(ranks, sizeof *of_rank);
-    struct routing_fullest fullest = {0};
+    struct routing_fullest_expert fullest = {0};
     routing_rows_of_experts(r, list, rows, count);
     for (uint32_t e = 0; e < own * ranks; e++)
         of_rank[e / own] += count[e];
@@ -230,8 +232,8 @@ static int compare_begins(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-int64_t routing_find_arrived(const struct routing *r, uint32_t list, int64_t rows, uint32_t ranks,
-                             int64_t *tokens)
+int64_t routing_count_arrived_tokens(const struct routing *r, uint32_t list, int64_t rows,
+                                     uint32_t ranks, int64_t *tokens)
 {
     const uint32_t own = r->expert_count / ranks;
     int64_t *dealt = heap_zalloc(2 * (size_t)r->expert_count, sizeof *dealt),
@@ -306,8 +308,8 @@ static const char *why_sent_rows_unfit(const struct routing *r, const struct wor
         return why_dropped_once_unfit;
     if (moved != (once ? rows : routing_kept_rows(r, list, rows)) * cols)
         return "the elements that a rank sends are not those of its copies";
-    const int64_t needed = once ? routing_find_arrived(r, list, rows, ranks, NULL)
-                                : routing_find_fullest(r, list, rows, ranks).copies;
+    const int64_t needed = once ? routing_count_arrived_tokens(r, list, rows, ranks, NULL)
+                                : routing_find_fullest_expert(r, list, rows, ranks).copies;
     const int64_t room = work->all_to_all.bytes / (int64_t)dtype_bytes((enum dtype)work->in) / cols;
     if (room < needed * ranks)
         return once ? no_room_for_arrived : no_room_for_fullest;
@@ -330,10 +332,10 @@ static const char *why_permuted_rows_unfit(const struct routing *r, const struct
             return "its rows are not those of all ranks";
         break;
     default:
-        if (work->permute.rows < routing_find_arrived(r, list, rows, ranks, NULL) * ranks)
+        if (work->permute.rows < routing_count_arrived_tokens(r, list, rows, ranks, NULL) * ranks)
             return no_room_for_arrived;
     }
-    return row_capacity_of(work) < routing_find_fullest(r, list, rows, ranks).copies * ranks
+    return row_capacity_of(work) < routing_find_fullest_expert(r, list, rows, ranks).copies * ranks
                ? no_room_for_fullest
                : NULL;
 }
@@ -371,6 +373,7 @@ const char *routing_why_unfit(const struct routing *r, const struct work *work, 
         return why_sent_rows_unfit(r, work, (uint32_t)list, rows, ranks);
     if (work_is_permutation(work))
         return why_permuted_rows_unfit(r, work, (uint32_t)list, rows, ranks);
-    const struct routing_fullest fullest = routing_find_fullest(r, (uint32_t)list, rows, ranks);
+    const struct routing_fullest_expert fullest =
+        routing_find_fullest_expert(r, (uint32_t)list, rows, ranks);
     return row_capacity_of(work) < fullest.copies * ranks ? no_room_for_fullest : NULL;
 }

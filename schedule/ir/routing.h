@@ -10,7 +10,7 @@
  * With a capacity an expert takes at most ceil(factor n k / experts) copies of a rank's tokens, but not more than n,
  * and drops the others: those of the last tokens or, by probability, copies spread over all tokens. Probability does
  * not depend on the router's weights, since dealing replaces its choice. With padding each expert gets exactly that
- * many rows, some of which may be no copies. With `is_spread` slots are dealt to experts in a shuffled order, so that
+ * many rows, some of which may be no copies. With `spreads_experts_of_token` slots are dealt to experts in a shuffled order, so that
  * the experts of a token are on as many ranks as chance would put them on; in the order of experts they are on more.
  *
  * A caller who asks for a schedule makes one of these and passes it as `routing` of struct request; step_build() copies
@@ -43,14 +43,15 @@ enum { CAPACITY_UNIT = 1000000, CAPACITY_MAX = 1000 * CAPACITY_UNIT };
 
 struct routing {
     struct expert_capacity capacity;
-    bool is_spread; /* experts of a token are on as many ranks as by chance */
+    bool spreads_experts_of_token; /* experts of a token are on as many ranks as by chance */
     /* the experts of a layer, and the copies of a token, which are at most as many; both 0: routing is even */
     uint32_t expert_count, copies_per_token;
     uint32_t layer_count;
     uint32_t list_count;
     /* [list_count][experts], from 0 to ROUTING_SHARE_MAX, not all 0; no two lists are equal */
-    const int64_t **shares_of_list;
-    uint32_t *list_of_layer; /* [layer_count] row of shares_of_list; ROUTING_NONE: not set */
+    const int64_t **expert_shares_by_list;
+    /* [layer_count] row of expert_shares_by_list; ROUTING_NONE: not set */
+    uint32_t *share_list_by_layer;
     /* name of the choice, for reports; NULL: none; borrowed. routing_copy() leaves it out, so a schedule has none. */
     const char *name;
 };
@@ -89,17 +90,18 @@ int64_t routing_kept_rows(const struct routing *routing, uint32_t list, int64_t 
 /* The rank that gets the most copies if each of `ranks` ranks, with experts / ranks experts each, deals `rows` tokens.
  * copies: how many of its copies come from each rank, padding included; median: the median of that number over all
  * ranks, the upper one of two. */
-struct routing_fullest {
+struct routing_fullest_expert {
     uint32_t rank;
     int64_t copies, median;
 };
-struct routing_fullest routing_find_fullest(const struct routing *routing, uint32_t list,
-                                            int64_t rows, uint32_t ranks);
+struct routing_fullest_expert routing_find_fullest_expert(const struct routing *routing,
+                                                          uint32_t list, int64_t rows,
+                                                          uint32_t ranks);
 
 /* Returns how many of a rank's `rows` tokens have at least one expert on a rank: the most over all `ranks` ranks. If
  * `tokens` is not NULL, fills tokens[ranks] with the number for each rank. Copies that exceed a capacity count, too. */
-int64_t routing_find_arrived(const struct routing *routing, uint32_t list, int64_t rows,
-                             uint32_t ranks, int64_t *tokens);
+int64_t routing_count_arrived_tokens(const struct routing *routing, uint32_t list, int64_t rows,
+                                     uint32_t ranks, int64_t *tokens);
 
 /* Returns why the parameters of a work with a route do not fit the routing, in words that may follow "and"; NULL if
  * they fit or the work has no route. group: the group "ep" of the ranks with different experts, IR_NONE if every rank

@@ -135,17 +135,17 @@ static int64_t max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-struct plan_capacity row_use_capacity(const struct ir *ir, const struct row_use *use)
+struct plan_round_row_maxima row_use_capacity(const struct ir *ir, const struct row_use *use)
 {
-    struct plan_capacity room = {0};
+    struct plan_round_row_maxima room = {0};
     for (uint32_t r = 0; r < ir_replica_count(ir); r++) {
         struct document_list whole;
-        struct plan_capacity own = {0};
+        struct plan_round_row_maxima own = {0};
         const struct document_list *list = ir_replica_documents(ir, r, use->sequence, &whole);
         if (use->round == 0) {
             struct needed_max_rows needed = needed_max_rows(&ir->layout, list, use->window);
-            own = (struct plan_capacity){needed.received_rows, needed.sent_rows,
-                                         needed.received_rows};
+            own = (struct plan_round_row_maxima){needed.received_rows, needed.sent_rows,
+                                                 needed.received_rows};
         } else if (list->tiles != NULL)
             own = tile_plan_capacity(list->tiles, use->pass, (uint32_t)use->round - 1, use->what);
         room.packed_rows = max_i64(room.packed_rows, own.packed_rows);
@@ -167,8 +167,8 @@ uint32_t row_use_round_count(const struct ir *ir, int64_t n, enum plan_pass pass
     return rounds;
 }
 
-const struct plan_part *row_use_plan_part(const struct row_use *use,
-                                          const struct document_list *list, uint32_t context)
+const struct plan_round_data_of_rank *
+row_use_plan_part(const struct row_use *use, const struct document_list *list, uint32_t context)
 {
     if (list->tiles == NULL || use->round > list->tiles->round_count[use->pass])
         return NULL;
@@ -182,7 +182,7 @@ bool row_use_has_own_rows_only(const struct ir *ir, const struct row_use *use)
         struct document_list whole;
         const struct document_list *list = ir_replica_documents(ir, r, use->sequence, &whole);
         for (uint32_t c = 0; own && c < ir->layout.cp; c++) {
-            const struct plan_part *part = row_use_plan_part(use, list, c);
+            const struct plan_round_data_of_rank *part = row_use_plan_part(use, list, c);
             own = part != NULL &&
                   part->of[use->what].rows == ir->layout.sequence_tokens / ir->layout.cp;
             for (uint32_t i = 0; own && i < part->of[use->what].run_count; i++) {
@@ -206,7 +206,7 @@ void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, u
     }
     memset(rows, 0, cp * cp * sizeof *rows);
     for (uint32_t to = 0; to < cp; to++) {
-        const struct plan_part *part = row_use_plan_part(use, list, to);
+        const struct plan_round_data_of_rank *part = row_use_plan_part(use, list, to);
         for (uint32_t i = 0; part != NULL && i < part->of[use->what].run_count; i++) {
             const struct plan_run *run = &part->of[use->what].run[i];
             rows[to * cp + run->owner] += run->owner == to ? 0 : run->row_count;
@@ -216,8 +216,10 @@ void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, u
 
 /* Appends to rows->row the packed rows of a part that rank `owner` owns: for each its number among the owner's rows or,
  * with `places`, its packed row. Adds their number to *count. */
-static void list_part_rows(struct needed_rows *rows, const struct plan_part *part,
-                           enum plan_operand what, uint32_t owner, bool places, int64_t *count)
+static void list_packed_rows_of_owner(struct needed_rows *rows,
+                                      const struct plan_round_data_of_rank *part,
+                                      enum plan_operand what, uint32_t owner, bool places,
+                                      int64_t *count)
 {
     for (uint32_t i = 0; part != NULL && i < part->of[what].run_count; i++) {
         const struct plan_run *run = &part->of[what].run[i];
@@ -242,7 +244,7 @@ void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t 
         needed_list_received(received, &ir->layout, list, context, use->window);
         return;
     }
-    const struct plan_part *own = row_use_plan_part(use, list, context);
+    const struct plan_round_data_of_rank *own = row_use_plan_part(use, list, context);
     struct needed_rows packed = {0}, rows = {0};
     *sent =
         (struct needed_rows){heap_zalloc(cp + (size_t)1, sizeof *sent->first_row_of_peer), NULL};
@@ -251,16 +253,16 @@ void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t 
     for (uint32_t peer = 0; peer < cp; peer++) {
         int64_t out = sent->first_row_of_peer[peer], in = received->first_row_of_peer[peer];
         if (peer != context) {
-            list_part_rows(sent, row_use_plan_part(use, list, peer), use->what, context, false,
-                           &out);
-            list_part_rows(received, own, use->what, peer, true, &in);
+            list_packed_rows_of_owner(sent, row_use_plan_part(use, list, peer), use->what, context,
+                                      false, &out);
+            list_packed_rows_of_owner(received, own, use->what, peer, true, &in);
         }
         sent->first_row_of_peer[peer + 1] = out;
         received->first_row_of_peer[peer + 1] = in;
     }
     int64_t count = 0;
-    list_part_rows(&packed, own, use->what, context, true, &held->row_count);
-    list_part_rows(&rows, own, use->what, context, false, &count);
+    list_packed_rows_of_owner(&packed, own, use->what, context, true, &held->row_count);
+    list_packed_rows_of_owner(&rows, own, use->what, context, false, &count);
     held->packed_row = packed.row;
     held->own_row = rows.row;
 }
@@ -301,7 +303,7 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
     const char *why = row_use_why_no_round(ir, use);
     if (why != NULL)
         return why;
-    const struct plan_capacity room = row_use_capacity(ir, use);
+    const struct plan_round_row_maxima room = row_use_capacity(ir, use);
     const int64_t own = ir->layout.sequence_tokens / ir->layout.cp;
     int64_t read = 0, written = own, reads = 0, writes = 0;
     switch ((enum work_kind)work->kind) {
@@ -315,16 +317,17 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
         break;
     case WORK_TAKE_ROWS: {
         const enum take_order how = (enum take_order)work->take_rows.take;
-        if ((how == TAKE_PLACE && use->round > 0) || (how == TAKE_GATHER && use->round == 0))
+        if ((how == TAKE_ARRIVED_ROWS_TO_POSITIONS && use->round > 0) ||
+            (how == TAKE_GATHER && use->round == 0))
             return "take=place is of needed rows, and take=gather of the tiles of a round";
         if (how == TAKE_GATHER && work->take_rows.arrived < room.received_rows)
             return "its buffers have no room for the rows that ranks need";
-        read = how == TAKE_SEND || how == TAKE_GATHER ? own
-               : how == TAKE_PLACE                    ? room.received_rows
-                                                      : room.packed_rows;
-        written = how == TAKE_SEND     ? room.sent_rows
-                  : how == TAKE_RETURN ? room.received_rows
-                                       : room.packed_rows;
+        read = how == TAKE_SEND || how == TAKE_GATHER  ? own
+               : how == TAKE_ARRIVED_ROWS_TO_POSITIONS ? room.received_rows
+                                                       : room.packed_rows;
+        written = how == TAKE_SEND                      ? room.sent_rows
+                  : how == TAKE_RESULTS_TO_SENDER_ORDER ? room.received_rows
+                                                        : room.packed_rows;
         reads = work->take_rows.rows;
         writes = work->take_rows.to;
         break;

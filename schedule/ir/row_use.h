@@ -47,7 +47,7 @@ struct row_use {
 bool row_use_of_work(const struct work *work, struct row_use *use);
 
 /* Returns the most rows that any rank reads, sends and receives, over all data-parallel ranks. */
-struct plan_capacity row_use_capacity(const struct ir *ir, const struct row_use *use);
+struct plan_round_row_maxima row_use_capacity(const struct ir *ir, const struct row_use *use);
 /* Returns the number of rounds of a pass in the tiles of the n-th sequence of data-parallel ranks, the most over these;
  * 0: there are no tiles. */
 uint32_t row_use_round_count(const struct ir *ir, int64_t n, enum plan_pass pass);
@@ -68,8 +68,8 @@ void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t 
 
 /* Returns what a context rank reads in the round of *use, whose round must not be 0. NULL: the sequence has fewer
  * rounds, or no tiles. */
-const struct plan_part *row_use_plan_part(const struct row_use *use,
-                                          const struct document_list *list, uint32_t context);
+const struct plan_round_data_of_rank *
+row_use_plan_part(const struct row_use *use, const struct document_list *list, uint32_t context);
 
 /* Both return NULL if all is well. row_use_why_no_round() returns why there are no tiles for the round, or only tiles
  * of a plan that was made for a narrower window. row_use_why_unfit() returns why an op that moves rows does not fit:

@@ -110,7 +110,7 @@ static int compare_keys(const void *left, const void *right)
 }
 
 /* Appends the runs of the keys of all cuts, each key once, in packed order. Returns the number of keys. */
-static int64_t pack_keys(struct tile_plan_builder *m, const struct visible_block_list *cuts)
+static int64_t list_packed_keys(struct tile_plan_builder *m, const struct visible_block_list *cuts)
 {
     struct visible_block *cut = heap_alloc(cuts->count + 1, sizeof *cut);
     int64_t rows = 0, next = 0;
@@ -141,7 +141,7 @@ struct strip_list {
 
 /* Adds the strips of the queries [q, end): one for each range of packed keys that follow each other. Each cut in
  * open[] has all of these queries. Sorts open[] by keys. */
-static void add_strips(struct strip_list *strips, const struct plan_part *keys,
+static void add_strips(struct strip_list *strips, const struct plan_round_data_of_rank *keys,
                        struct visible_block *open, size_t count, int64_t q, int64_t end)
 {
     size_t layer = 0;
@@ -160,7 +160,7 @@ static void add_strips(struct strip_list *strips, const struct plan_part *keys,
 }
 
 /* Finds the strips of all cuts, which are ascending in their queries. */
-static void find_strips(struct strip_list *strips, const struct plan_part *keys,
+static void find_strips(struct strip_list *strips, const struct plan_round_data_of_rank *keys,
                         const struct visible_block_list *cuts)
 {
     int64_t *edge = heap_alloc(2 * cuts->count + 1, sizeof *edge);
@@ -191,7 +191,8 @@ static void find_strips(struct strip_list *strips, const struct plan_part *keys,
 
 /* Gives the queries of the strips their packed rows, one layer of strips after another, and returns the number of
  * rows. */
-static int64_t pack_queries(struct tile_plan_builder *m, const struct strip_list *strips)
+static int64_t assign_packed_query_rows(struct tile_plan_builder *m,
+                                        const struct strip_list *strips)
 {
     int64_t rows = 0;
     for (size_t layer = 0; layer < strips->layer_count; layer++)
@@ -210,8 +211,9 @@ static int64_t pack_queries(struct tile_plan_builder *m, const struct strip_list
 }
 
 /* Fills *part for a rank that has tile[tiles] in a round. */
-static void fill_plan_part(struct arena *arena, struct tile_plan_builder *m, struct plan_part *part,
-                           const struct core_tile *tile, size_t tiles)
+static void fill_plan_part(struct arena *arena, struct tile_plan_builder *m,
+                           struct plan_round_data_of_rank *part, const struct core_tile *tile,
+                           size_t tiles)
 {
     struct visible_block_list cuts = {0};
     struct strip_list strips = {0};
@@ -224,7 +226,8 @@ static void fill_plan_part(struct arena *arena, struct tile_plan_builder *m, str
         m->run_count = 0;
         if (what == PLAN_QUERIES)
             find_strips(&strips, part, &cuts);
-        part->of[what].rows = what == PLAN_KEYS ? pack_keys(m, &cuts) : pack_queries(m, &strips);
+        part->of[what].rows =
+            what == PLAN_KEYS ? list_packed_keys(m, &cuts) : assign_packed_query_rows(m, &strips);
         struct plan_run *run = arena_array(arena, m->run_count, sizeof *run);
         memcpy(run, m->run, m->run_count * sizeof *run);
         part->of[what].run = run;
@@ -248,8 +251,8 @@ static int64_t max_i64(int64_t a, int64_t b)
 
 /* Sets room[what] for each operand of a round: the most rows that any of the ranks has, from their parts,
  * part[ranks]. */
-static void fill_capacities(struct plan_capacity *room, const struct plan_part *part,
-                            uint32_t ranks)
+static void fill_capacities(struct plan_round_row_maxima *room,
+                            const struct plan_round_data_of_rank *part, uint32_t ranks)
 {
     int64_t *sent = heap_alloc(ranks, sizeof *sent);
     for (int what = 0; what < PLAN_OPERANDS; what++) {
@@ -306,8 +309,8 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
     }
     const size_t rounds =
         (size_t)plan->round_count[PLAN_FORWARD] + plan->round_count[PLAN_BACKWARD];
-    struct plan_part *part = arena_array(arena, rounds * ranks, sizeof *part);
-    struct plan_capacity *room = arena_array(arena, rounds * PLAN_OPERANDS, sizeof *room);
+    struct plan_round_data_of_rank *part = arena_array(arena, rounds * ranks, sizeof *part);
+    struct plan_round_row_maxima *room = arena_array(arena, rounds * PLAN_OPERANDS, sizeof *room);
     making.owned_runs = deal_sorted_runs(deal);
     making.owned_count = deal->first_run[deal->rank_count];
     for (uint32_t i = 0, next; i < tiles; i = next) {
@@ -356,22 +359,22 @@ static size_t round_index(const struct tile_plan *plan, enum plan_pass pass, uin
                         : 0);
 }
 
-const struct plan_part *tile_plan_part(const struct tile_plan *plan, enum plan_pass pass,
-                                       uint32_t round, uint32_t rank)
+const struct plan_round_data_of_rank *
+tile_plan_part(const struct tile_plan *plan, enum plan_pass pass, uint32_t round, uint32_t rank)
 {
     assert(round < plan->round_count[pass] && rank < plan->rank_count);
     return &plan->part[round_index(plan, pass, round) * plan->rank_count + rank];
 }
 
-struct plan_capacity tile_plan_capacity(const struct tile_plan *plan, enum plan_pass pass,
-                                        uint32_t round, enum plan_operand what)
+struct plan_round_row_maxima tile_plan_capacity(const struct tile_plan *plan, enum plan_pass pass,
+                                                uint32_t round, enum plan_operand what)
 {
     if (round >= plan->round_count[pass])
-        return (struct plan_capacity){0};
+        return (struct plan_round_row_maxima){0};
     return plan->capacity[round_index(plan, pass, round) * PLAN_OPERANDS + what];
 }
 
-int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position)
+int64_t tile_plan_keys_below(const struct plan_round_data_of_rank *part, int64_t position)
 {
     const struct plan_run *run = part->of[PLAN_KEYS].run;
     uint32_t low = 0, high = part->of[PLAN_KEYS].run_count;
@@ -389,7 +392,7 @@ int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position)
            (in_run < run[low - 1].row_count ? in_run : run[low - 1].row_count);
 }
 
-int64_t tile_plan_rows_of_owner(const struct plan_part *part, enum plan_operand what,
+int64_t tile_plan_rows_of_owner(const struct plan_round_data_of_rank *part, enum plan_operand what,
                                 uint32_t owner)
 {
     int64_t rows = 0;

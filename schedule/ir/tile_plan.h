@@ -47,7 +47,7 @@ struct plan_strip {
 
 /* The data that one rank reads in one round: its packed keys and queries, and the strips that say which keys the
  * queries see. */
-struct plan_part {
+struct plan_round_data_of_rank {
     struct {
         const struct plan_run *run; /* ascending in `packed_row` */
         uint32_t run_count;
@@ -58,7 +58,7 @@ struct plan_part {
 };
 
 /* The most rows that any rank has in a round: rows that it reads (packed), sends to others, and receives. */
-struct plan_capacity {
+struct plan_round_row_maxima {
     int64_t packed_rows, sent_rows, received_rows;
 };
 
@@ -73,8 +73,8 @@ struct tile_plan {
     bool has_backward_tiles;
     /* [rounds][ranks] and [rounds][PLAN_OPERANDS]; rounds: those of the forward and then, if the backward has tiles of
      * its own, those of the backward */
-    const struct plan_part *part;
-    const struct plan_capacity *capacity;
+    const struct plan_round_data_of_rank *part;
+    const struct plan_round_row_maxima *capacity;
 };
 
 /* Makes the plan of a sequence that is dealt, with documents that end at end[]. The tiles, which are copied, must be
@@ -86,15 +86,15 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
 bool tile_plan_is_equal(const struct tile_plan *a, const struct tile_plan *b);
 
 /* Returns what a rank reads in a round of a pass. The round must be below plan->round_count[pass]. */
-const struct plan_part *tile_plan_part(const struct tile_plan *plan, enum plan_pass pass,
-                                       uint32_t round, uint32_t rank);
+const struct plan_round_data_of_rank *
+tile_plan_part(const struct tile_plan *plan, enum plan_pass pass, uint32_t round, uint32_t rank);
 /* Returns the most rows of any rank in a round; zeros if the plan has fewer rounds. */
-struct plan_capacity tile_plan_capacity(const struct tile_plan *plan, enum plan_pass pass,
-                                        uint32_t round, enum plan_operand what);
+struct plan_round_row_maxima tile_plan_capacity(const struct tile_plan *plan, enum plan_pass pass,
+                                                uint32_t round, enum plan_operand what);
 /* Returns how many packed keys of a part lie before a position. */
-int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position);
+int64_t tile_plan_keys_below(const struct plan_round_data_of_rank *part, int64_t position);
 /* Returns how many packed rows of a part a rank owns. */
-int64_t tile_plan_rows_of_owner(const struct plan_part *part, enum plan_operand what,
+int64_t tile_plan_rows_of_owner(const struct plan_round_data_of_rank *part, enum plan_operand what,
                                 uint32_t owner);
 
 #endif

@@ -143,7 +143,7 @@ struct key_visibility {
     const struct needed_tokens *needed; /* mask PLAN without a round: the keys; else NULL */
     /* mask PLAN with a round: what the rank reads in the round, and the strip of queries that is being collected; else
      * NULL */
-    const struct plan_part *plan_part;
+    const struct plan_round_data_of_rank *plan_round_data_of_rank;
     const struct plan_strip *strip;
     /* the first position that the rows being collected may see, if no window hides it: that of their document, of their
      * chunk of tokens in it or, for a strip, of the strip's keys */
@@ -180,7 +180,8 @@ static int64_t window_of(const struct work *work)
 static int64_t keys_below(const struct key_visibility *s, int64_t position)
 {
     int64_t rows =
-        s->plan_part != NULL ? tile_plan_keys_below(s->plan_part, position)
+        s->plan_round_data_of_rank != NULL
+            ? tile_plan_keys_below(s->plan_round_data_of_rank, position)
         : s->needed != NULL
             ? needed_rows_below(s->needed, position)
             : layout_rows_below(s->layout, s->list, s->kv_context, position) - s->kv_first;
@@ -289,9 +290,9 @@ static void collect_document(struct key_visibility *s, int64_t from, int64_t to)
 }
 
 /* Collects the pieces of all tiles of a rank in a round. */
-static void collect_tiles(struct key_visibility *s, const struct plan_part *part)
+static void collect_tiles(struct key_visibility *s, const struct plan_round_data_of_rank *part)
 {
-    s->plan_part = part;
+    s->plan_round_data_of_rank = part;
     for (uint32_t i = 0; part != NULL && i < part->strip_count; i++) {
         s->strip = &part->strip[i];
         s->first_seen_position = s->strip->key_begin;
@@ -308,7 +309,7 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
 {
     const struct document_list whole = {.document_count = 1,
                                         .document_end = &ir->layout.sequence_tokens};
-    assert(work_has_documents(work));
+    assert(work_pairs_depend_on_rank(work));
     struct key_visibility s = {.layout = &ir->layout,
                                .q_context = ir_context_index(ir, rank),
                                .kv_context = context_of_keys(ir, work, rank),
@@ -447,7 +448,7 @@ struct visible_fullest_place visible_find_fullest_place(const struct ir *ir)
      * keys of all ranks for it. With a core plan the ops of all rounds count. */
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
-        if (work_has_documents(work) &&
+        if (work_pairs_depend_on_rank(work) &&
             (work->attention.mask != MASK_PLAN || work->attention.round > 0) &&
             work->attention.away == 0 && work->attention.away_out == 0)
             times[ir->op.shape[op]] += repeats_occurrence_count(&ir->repeats, op);
@@ -474,7 +475,7 @@ double ir_work_flops_on_rank(const struct ir *ir, const struct work *work, uint3
 {
     struct visible_pieces pieces = {0};
     double pairs = 0;
-    if (!work_has_documents(work))
+    if (!work_pairs_depend_on_rank(work))
         return work_flops(work) * work_used_row_share(work);
     visible_pieces(ir, work, rank, &pieces);
     for (uint32_t i = 0; i < pieces.count; i++)

@@ -56,7 +56,7 @@ struct live_range_survey {
     struct class class[CLASSES_MAX];
     struct first_use *first_use; /* the first uses, class by class */
     uint32_t *lowered_clocks;    /* the lowered clocks of the class CLASS_EARLY */
-    uint32_t *freed_after;       /* for each live range, the op after the last op of its free set */
+    uint32_t *op_after_free_set; /* for each live range, the op after the last op of its free set */
 };
 
 uint64_t live_ranges_aligned_bytes(const struct ir *ir, uint32_t buffer)
@@ -72,12 +72,12 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
     struct live_ranges *t = s->t;
     memset(s->class_of, UINT8_MAX, sizeof s->class_of);
     t->range_count = t->class_count = 0;
-    live_ranges_reserve(t, first_uses->used_count);
-    for (uint32_t i = 0; i < first_uses->used_count; i++) {
-        uint32_t buffer = first_uses->by_first_use[i], op = first_uses->first_op[buffer];
+    live_ranges_reserve(t, first_uses->used_buffer_count);
+    for (uint32_t i = 0; i < first_uses->used_buffer_count; i++) {
+        uint32_t buffer = first_uses->buffers_by_first_use[i], op = first_uses->first_op[buffer];
         if (ir->buffer.memory[buffer] != memory || liveness_is_persistent(ir, buffer))
             continue;
-        bool early = first_uses->clock_row[buffer] != IR_NONE;
+        bool early = first_uses->early_clock_row_by_buffer[buffer] != IR_NONE;
         uint8_t *class =
             &s->class_of[early ? CLASS_EARLY : s->order->stream_of_op[op - s->order->first_op]];
         if (*class == UINT8_MAX)
@@ -160,7 +160,7 @@ static void find_end_ops(struct live_range_survey *s)
     const struct ir *ir = s->ir;
     const struct order *order = s->order;
     struct live_ranges *t = s->t;
-    s->freed_after = heap_alloc(t->range_count, sizeof *s->freed_after);
+    s->op_after_free_set = heap_alloc(t->range_count, sizeof *s->op_after_free_set);
     for (uint32_t i = 0; i < t->range_count; i++) {
         uint32_t set_count = ir->buffer.free_count[t->buffer[i]], last = 0;
         uint32_t *end = t->end_ops + (size_t)i * t->class_count;
@@ -171,7 +171,7 @@ static void find_end_ops(struct live_range_survey *s)
             last = set[k].i > last ? set[k].i : last;
         }
         right &= last >= t->first_use[i];
-        s->freed_after[i] = right ? last + 1 : LIVE_RANGES_NEVER;
+        s->op_after_free_set[i] = right ? last + 1 : LIVE_RANGES_NEVER;
         memset(end, right ? 0 : 0xff, t->class_count * sizeof *end);
         for (uint32_t k = 0; right && k < set_count; k++)
             for (uint32_t c = 0; c < t->class_count; c++) {
@@ -229,8 +229,8 @@ void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct ord
     sort_first_uses_into_classes(&s);
     find_end_ops(&s);
     live_ranges_fill_first_ends(t, order->first_op, order->op_count);
-    t->live_bytes = max_live_bytes(t, s.freed_after);
+    t->live_bytes = max_live_bytes(t, s.op_after_free_set);
     free(s.first_use);
     free(s.lowered_clocks);
-    free(s.freed_after);
+    free(s.op_after_free_set);
 }

@@ -55,13 +55,13 @@ static void append_copied_row(struct live_ranges *to, const struct live_ranges *
 {
     uint32_t i = to->range_count++, first = t->first_use[at.row];
     to->buffer[i] = at.copy == 0 ? t->buffer[at.row] : IR_NONE;
-    to->first_use[i] = repeats_op_referred(r, first, at.copy, first);
+    to->first_use[i] = repeats_id_of_referred_op(r, first, at.copy, first);
     to->class_of_range[i] = t->class_of_range[at.row];
     to->bytes[i] = t->bytes[at.row];
     for (uint32_t c = 0; c < t->class_count; c++) {
         uint32_t end = live_ranges_end_ops(t, at.row)[c];
         to->end_ops[(size_t)i * t->class_count + c] =
-            end == LIVE_RANGES_NEVER ? end : repeats_op_referred(r, first, at.copy, end);
+            end == LIVE_RANGES_NEVER ? end : repeats_id_of_referred_op(r, first, at.copy, end);
     }
 }
 
@@ -80,7 +80,7 @@ bool live_ranges_expand_repeats(struct live_ranges *t, const struct repeats *r, 
     whole.end_ops = heap_alloc((size_t)count * t->class_count + 1, sizeof *whole.end_ops);
     for (uint32_t i = 0; i < count; i++)
         append_copied_row(&whole, t, r, row[i]);
-    live_ranges_fill_first_ends(&whole, repeats_whole_id(r, t->first_op),
+    live_ranges_fill_first_ends(&whole, repeats_op_id_in_whole_list(r, t->first_op),
                                 repeats_whole_op_count(r, role, t->op_count));
     live_ranges_release(t);
     *t = whole;

@@ -10,16 +10,16 @@ enum { JOIN_EVERY = 32, JOIN_PARTS = 4 };
 
 struct reusable_bytes {
     uint64_t begin, end;
-    uint32_t last_owner;       /* the live range that these bytes belonged to last */
-    uint32_t reusable_from_op; /* every first use from this op on may take the bytes */
+    uint32_t last_live_range_with_bytes; /* the live range that these bytes belonged to last */
+    uint32_t reusable_from_op;           /* every first use from this op on may take the bytes */
 };
 
 struct hole_list {
     const struct live_ranges *t;
     struct reusable_bytes *row; /* ordered by address */
     size_t count, capacity;
-    uint64_t untouched_from; /* bytes from here on have never been taken */
-    uint32_t placed_ranges;  /* number of live ranges placed since join_holes() was last called */
+    uint64_t first_untouched_byte; /* bytes from here on have never been taken */
+    uint32_t placed_ranges; /* number of live ranges placed since join_holes() was last called */
 };
 
 /* Adds the bytes of live range i, which has ended for some class, as a hole. */
@@ -59,7 +59,8 @@ static inline bool may_reuse_hole(const struct live_ranges *t, const struct reus
                                   uint32_t i)
 {
     return hole->reusable_from_op <= t->first_use[i] ||
-           live_ranges_end_ops(t, hole->last_owner)[t->class_of_range[i]] <= t->first_use[i];
+           live_ranges_end_ops(t, hole->last_live_range_with_bytes)[t->class_of_range[i]] <=
+               t->first_use[i];
 }
 
 struct free_run {
@@ -73,7 +74,7 @@ static struct free_run find_free_run(const struct hole_list *h, uint32_t i, enum
 {
     uint64_t size = h->t->bytes[i], least = UINT64_MAX;
     uint64_t enough = fit == PACK_FIRST_FIT ? UINT64_MAX - 1 : size;
-    struct free_run best = {h->untouched_from, h->untouched_from, h->count};
+    struct free_run best = {h->first_untouched_byte, h->first_untouched_byte, h->count};
     for (size_t at = 0, end; at < h->count && least > enough; at = end) {
         end = at + 1;
         if (!may_reuse_hole(h->t, &h->row[at], i))
@@ -84,7 +85,8 @@ static struct free_run find_free_run(const struct hole_list *h, uint32_t i, enum
              end++)
             run.end = h->row[end].end;
         uint64_t bytes = run.end - run.begin;
-        if (bytes >= size ? bytes < least : run.end == h->untouched_from && least == UINT64_MAX)
+        if (bytes >= size ? bytes < least
+                          : run.end == h->first_untouched_byte && least == UINT64_MAX)
             best = run;
         least = bytes >= size && bytes < least ? bytes : least;
     }
@@ -103,7 +105,7 @@ static void place_in_free_run(struct hole_list *h, uint64_t *offset, uint32_t i,
     if (gone > run.hole)
         memmove(h->row + run.hole, h->row + gone, (h->count - gone) * sizeof *h->row);
     h->count -= gone - run.hole;
-    h->untouched_from = end > h->untouched_from ? end : h->untouched_from;
+    h->first_untouched_byte = end > h->first_untouched_byte ? end : h->first_untouched_byte;
     offset[i] = run.begin;
     if (++h->placed_ranges > JOIN_EVERY + h->count / JOIN_PARTS)
         join_holes(h, h->t->first_use[i]);
@@ -116,7 +118,7 @@ uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
     uint32_t *head = ir_new_empty_ids((size_t)t->op_count + 1);
     uint32_t *next = heap_alloc(t->range_count, sizeof *next);
     uint32_t now = t->first_op;
-    for (uint32_t i = 0; i < t->range_count && holes.untouched_from <= most; i++) {
+    for (uint32_t i = 0; i < t->range_count && holes.first_untouched_byte <= most; i++) {
         for (; now <= t->first_use[i]; now++)
             for (uint32_t k = head[now - t->first_op]; k != IR_NONE; k = next[k])
                 add_hole(&holes, k);
@@ -130,5 +132,5 @@ uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
     free(holes.row);
     free(head);
     free(next);
-    return holes.untouched_from <= most ? holes.untouched_from : UINT64_MAX;
+    return holes.first_untouched_byte <= most ? holes.first_untouched_byte : UINT64_MAX;
 }

@@ -51,7 +51,7 @@ static void place_persistent(struct ir *ir, uint32_t role, unsigned memories,
             continue;
         uint64_t *end = &base[ir->buffer.memory[buffer]];
         ir->buffer.offset[buffer] = *end;
-        *end += repeats_instances_of_state(ir, buffer) * live_ranges_aligned_bytes(ir, buffer);
+        *end += repeats_count_buffer_instances(ir, buffer) * live_ranges_aligned_bytes(ir, buffer);
     }
 }
 

@@ -13,27 +13,28 @@ struct stage_span multiplex_stages_of(const struct choices *c, uint32_t chunk, u
 {
     if (!pipeline_of_choices(c)->is_multiplexed)
         return (struct stage_span){pipeline_stage_of_chunk(c, chunk), 1};
-    if (subsequence < multiplex_front_count(c, chunk))
+    if (subsequence < multiplex_shared_front_count(c, chunk))
         return (struct stage_span){chunk, c->pp - chunk};
-    if (subsequence >= multiplex_back_begin(c, chunk))
+    if (subsequence >= multiplex_shared_back_begin(c, chunk))
         return (struct stage_span){0, chunk + 1};
     return (struct stage_span){chunk, 1};
 }
 
-uint32_t multiplex_front_count(const struct choices *c, uint32_t chunk)
+uint32_t multiplex_shared_front_count(const struct choices *c, uint32_t chunk)
 {
     return at_most(c->pp - 1 - chunk, c->shared_units.first);
 }
 
-uint32_t multiplex_back_begin(const struct choices *c, uint32_t chunk)
+uint32_t multiplex_shared_back_begin(const struct choices *c, uint32_t chunk)
 {
     return c->subsequences - at_most(chunk, c->shared_units.last);
 }
 
 bool multiplex_stage_takes_part(const struct choices *c, uint32_t stage, uint32_t chunk)
 {
-    return stage == chunk || (stage > chunk ? multiplex_front_count(c, chunk) > 0
-                                            : multiplex_back_begin(c, chunk) < c->subsequences);
+    return stage == chunk ||
+           (stage > chunk ? multiplex_shared_front_count(c, chunk) > 0
+                          : multiplex_shared_back_begin(c, chunk) < c->subsequences);
 }
 
 /* ---- the conditions under which stages can share subsequences ---- */
@@ -198,7 +199,7 @@ static void add_actions_of_task(struct actions *actions, const struct choices *c
     struct stage_span share = multiplex_stages_of(c, t->chunk, t->subsequence);
     bool takes_part = stage - share.first_stage < share.count;
     /* the first of the last subsequences, which the stages before the owner share */
-    uint32_t last = multiplex_back_begin(c, t->chunk);
+    uint32_t last = multiplex_shared_back_begin(c, t->chunk);
     if (takes_part)
         actions_add(actions, forward ? ACTION_FORWARD : ACTION_BACKWARD, t->chunk, unit);
     if (last == c->subsequences || stage > t->chunk)

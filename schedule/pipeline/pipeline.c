@@ -79,14 +79,14 @@ bool pipeline_awaits_messages(const struct choices *c)
 
 uint32_t pipeline_embedding_layers(const struct choices *c)
 {
-    return pipeline_chunk_count(c) > 1 &&
-           (c->stage_layers == STAGE_LAYERS_EMBEDDING || c->stage_layers == STAGE_LAYERS_BOTH);
+    return pipeline_chunk_count(c) > 1 && (c->stage_layers == STAGE_LAYERS_AND_EMBEDDING ||
+                                           c->stage_layers == STAGE_LAYERS_AND_BOTH_ENDS);
 }
 
 uint32_t pipeline_head_layers(const struct choices *c)
 {
-    return pipeline_chunk_count(c) > 1 &&
-           (c->stage_layers == STAGE_LAYERS_HEAD || c->stage_layers == STAGE_LAYERS_BOTH);
+    return pipeline_chunk_count(c) > 1 && (c->stage_layers == STAGE_LAYERS_AND_HEAD ||
+                                           c->stage_layers == STAGE_LAYERS_AND_BOTH_ENDS);
 }
 
 /* Returns the first layer after a chunk, if the pipeline is divided by cost, as nanotron's build_model() and
@@ -111,7 +111,7 @@ static uint64_t chunk_end_by_cost(const struct choices *c, uint32_t chunk)
 struct layer_range pipeline_layers_of_chunk(const struct choices *c, uint32_t chunk)
 {
     const uint64_t layers = (uint64_t)c->model->layers, chunks = pipeline_chunk_count(c);
-    if (c->stage_layers == STAGE_LAYERS_COST)
+    if (c->stage_layers == STAGE_LAYERS_BY_COST)
         return (struct layer_range){(uint32_t)(chunk == 0 ? 0 : chunk_end_by_cost(c, chunk - 1)),
                                     (uint32_t)chunk_end_by_cost(c, chunk)};
     const uint64_t before = pipeline_embedding_layers(c), after = pipeline_head_layers(c);

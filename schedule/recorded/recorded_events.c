@@ -7,7 +7,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const char *format, ...)
+enum status recorded_report_event_error(const struct recorded_schedule_builder *m, uint32_t event,
+                                        const char *format, ...)
 {
     struct text text = {0};
     char what[512];
@@ -23,7 +24,7 @@ enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const
     return status;
 }
 
-uint16_t recorded_layer_of_event(const struct recorded_maker *m, uint32_t event)
+uint16_t recorded_layer_of_event(const struct recorded_schedule_builder *m, uint32_t event)
 {
     const struct step_event *e = &m->recording->event[event];
     for (const char *at = m->recording->module[e->module]; *at != '\0';) {

@@ -7,23 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct storage_start {
+struct first_event_of_storage {
     int64_t first_event;
     uint32_t storage;
 };
 
 static int compare_first_events(const void *a, const void *b)
 {
-    const struct storage_start *x = a, *y = b;
+    const struct first_event_of_storage *x = a, *y = b;
     if (x->first_event != y->first_event)
         return (x->first_event > y->first_event) - (x->first_event < y->first_event);
     return (x->storage > y->storage) - (x->storage < y->storage);
 }
 
-void recorded_memory_open(struct recorded_maker *m)
+void recorded_memory_open(struct recorded_schedule_builder *m)
 {
     const uint32_t count = m->recording->storage_count;
-    struct storage_start *start = heap_alloc((size_t)count + 1, sizeof *start);
+    struct first_event_of_storage *start = heap_alloc((size_t)count + 1, sizeof *start);
     m->buffer = heap_alloc((size_t)count + 1, sizeof *m->buffer);
     m->first_writer_of_storage = ir_new_empty_ids((size_t)count + 1);
     m->last_user_of_storage = ir_new_empty_ids((size_t)count + 1);
@@ -31,7 +31,7 @@ void recorded_memory_open(struct recorded_maker *m)
     m->ops_before = heap_zalloc((size_t)m->recording->event_count + 1, sizeof *m->ops_before);
     for (uint32_t i = 0; i < count; i++) {
         m->buffer[i] = (buffer_id){IR_NONE};
-        start[i] = (struct storage_start){m->recording->storage[i].first_event, i};
+        start[i] = (struct first_event_of_storage){m->recording->storage[i].first_event, i};
     }
     qsort(start, count, sizeof *start, compare_first_events);
     for (uint32_t i = 0; i < count; i++)
@@ -39,7 +39,7 @@ void recorded_memory_open(struct recorded_maker *m)
     free(start);
 }
 
-void recorded_memory_close(struct recorded_maker *m)
+void recorded_memory_close(struct recorded_schedule_builder *m)
 {
     free(m->buffer);
     free(m->first_writer_of_storage);
@@ -60,7 +60,7 @@ static const struct {
     {"", "tensor", CATEGORY_ACTIVATION},
 };
 
-static buffer_id add_buffer(struct recorded_maker *m, uint32_t storage, uint32_t event)
+static buffer_id add_buffer(struct recorded_schedule_builder *m, uint32_t storage, uint32_t event)
 {
     const struct step_storage *s = &m->recording->storage[storage];
     const size_t word = strcspn(s->role, " ");
@@ -88,8 +88,8 @@ static buffer_id add_buffer(struct recorded_maker *m, uint32_t storage, uint32_t
     return ir_add_buffer(m->ir, &desc);
 }
 
-struct view recorded_make_wire_buffer(struct recorded_maker *m,
-                                      const struct recorded_make_wire_buffer *wire)
+struct view recorded_make_wire_buffer(struct recorded_schedule_builder *m,
+                                      const struct recorded_wire_buffer *wire)
 {
     char name[64];
     struct buffer_desc desc = {
@@ -112,7 +112,7 @@ struct view recorded_make_wire_buffer(struct recorded_maker *m,
 
 /* ---- first writes and free sets ---- */
 
-void recorded_set_first_writer(struct recorded_maker *m,
+void recorded_set_first_writer(struct recorded_schedule_builder *m,
                                const struct recorded_first_writes *first_writes, uint32_t op)
 {
     for (uint8_t i = 0; i < first_writes->count; i++)
@@ -120,15 +120,16 @@ void recorded_set_first_writer(struct recorded_maker *m,
 }
 
 /* Adds an op without cost that writes the storages of the list first, and empties the list. */
-static void start_storages(struct recorded_maker *m, struct recorded_first_writes *first_writes)
+static void add_op_that_first_writes(struct recorded_schedule_builder *m,
+                                     struct recorded_first_writes *first_writes)
 {
     if (first_writes->count > 0)
         recorded_set_first_writer(m, first_writes, recorded_add_first_write(m, first_writes));
     first_writes->count = 0;
 }
 
-void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
-                                 struct recorded_first_writes *with_op, uint8_t room)
+void recorded_make_buffers_up_to_event(struct recorded_schedule_builder *m, uint32_t number,
+                                       struct recorded_first_writes *with_op, uint8_t room)
 {
     struct recorded_first_writes before = {.count = 0};
     with_op->count = 0;
@@ -146,26 +147,27 @@ void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
         to->storage[to->count] = storage;
         to->view[to->count++] = ir_whole_view(m->ir, m->buffer[storage]);
         if (before.count == RECORDED_WRITES_MAX)
-            start_storages(m, &before);
+            add_op_that_first_writes(m, &before);
     }
-    start_storages(m, &before);
+    add_op_that_first_writes(m, &before);
 }
 
-static void touch_storages(struct recorded_maker *m, uint32_t begin, uint32_t count, uint32_t op)
+static void set_users_of_storages(struct recorded_schedule_builder *m, uint32_t begin,
+                                  uint32_t count, uint32_t op)
 {
     for (uint32_t i = begin; i < begin + count; i++)
         if (m->recording->tensor[i].storage >= 0)
             m->last_user_of_storage[m->recording->tensor[i].storage] = op;
 }
 
-void recorded_set_last_user(struct recorded_maker *m, uint32_t number, uint32_t op)
+void recorded_set_last_user(struct recorded_schedule_builder *m, uint32_t number, uint32_t op)
 {
     const struct step_event *event = &m->recording->event[number];
-    touch_storages(m, event->in_begin, event->in_count, op);
-    touch_storages(m, event->out_begin, event->out_count, op);
+    set_users_of_storages(m, event->in_begin, event->in_count, op);
+    set_users_of_storages(m, event->out_begin, event->out_count, op);
 }
 
-void recorded_set_free_sets(struct recorded_maker *m)
+void recorded_set_free_sets(struct recorded_schedule_builder *m)
 {
     for (uint32_t i = 0; i < m->recording->storage_count; i++) {
         const struct step_storage *s = &m->recording->storage[i];

@@ -81,7 +81,7 @@ static bool add_strides_of_group(struct axis_strides *cuts, const struct step_gr
 }
 
 /* Returns a group of the recorded ranks, in ascending order. The caller frees its member `ranks`. */
-static struct step_group recorded_ranks(const struct recorded_maker *m)
+static struct step_group recorded_ranks(const struct recorded_schedule_builder *m)
 {
     struct step_group ranks = {.key = "", .name = "", .rank_count = m->recording_count};
     ranks.ranks = heap_alloc(m->recording_count, sizeof *ranks.ranks);
@@ -91,7 +91,8 @@ static struct step_group recorded_ranks(const struct recorded_maker *m)
     return ranks;
 }
 
-static enum status refuse_rank_group(const struct recorded_maker *m, const struct step_group *ranks)
+static enum status refuse_rank_group(const struct recorded_schedule_builder *m,
+                                     const struct step_group *ranks)
 {
     return diag_error(m->diag, (struct loc){.name = m->recordings[0].name}, STATUS_BAD_INPUT,
                       "ranks %lld, %lld, ... of the recordings are no group of a mesh of %u ranks "
@@ -101,7 +102,8 @@ static enum status refuse_rank_group(const struct recorded_maker *m, const struc
                       m->recordings[0].world_size);
 }
 
-static enum status find_axis_strides(const struct recorded_maker *m, struct axis_strides *cuts)
+static enum status find_axis_strides(const struct recorded_schedule_builder *m,
+                                     struct axis_strides *cuts)
 {
     const uint32_t world = m->recordings[0].world_size;
     struct step_group ranks = recorded_ranks(m);
@@ -144,8 +146,8 @@ static uint32_t axes_of_group(const struct mesh *mesh, const struct step_group *
 
 /* Adds group g of the recording, and returns its index. Its name is the one that the program gave it, or "group" if a
  * schedule does not allow that name or it is too long. A number is appended if another group has the same name. */
-static uint16_t add_group(struct recorded_maker *m, uint32_t g, const struct axis_set *axes,
-                          uint32_t count)
+static uint16_t add_group(struct recorded_schedule_builder *m, uint32_t g,
+                          const struct axis_set *axes, uint32_t count)
 {
     const struct step_group *group = &m->recording->group[g];
     char name[MESH_NAME_MAX];
@@ -162,8 +164,8 @@ static uint16_t add_group(struct recorded_maker *m, uint32_t g, const struct axi
 /* Returns a group of the schedule with these axes. It must be one of the first groups_before groups, which other
  * recordings added, and no earlier group of this recording (before g) may be mapped to it. A group with the name of
  * group g is preferred. Returns IR_NONE16 if there is none. */
-static uint16_t find_group(const struct recorded_maker *m, uint32_t g, const struct axis_set *axes,
-                           uint32_t count, uint32_t groups_before)
+static uint16_t find_group(const struct recorded_schedule_builder *m, uint32_t g,
+                           const struct axis_set *axes, uint32_t count, uint32_t groups_before)
 {
     uint16_t found = IR_NONE16;
     for (uint32_t i = 0; i < groups_before; i++) {
@@ -172,26 +174,26 @@ static uint16_t find_group(const struct recorded_maker *m, uint32_t g, const str
         for (uint32_t a = 0; a < count && same; a++)
             same = group->axis[a].axis == axes[a].axis;
         for (uint32_t k = 0; k < g && same; k++)
-            same = m->group_of_program[k] != i;
+            same = m->schedule_group_by_program_group[k] != i;
         if (same && (found == IR_NONE16 || strcmp(group->name, m->recording->group[g].name) == 0))
             found = (uint16_t)i;
     }
     return found;
 }
 
-void recorded_add_groups(struct recorded_maker *m)
+void recorded_add_groups(struct recorded_schedule_builder *m)
 {
     const uint32_t before = m->ir->group_count;
     for (uint32_t g = 0; g < m->recording->group_count; g++) {
         struct axis_set axes[MESH_AXES_MAX];
         const uint32_t count = axes_of_group(&m->ir->mesh, &m->recording->group[g], axes);
-        m->group_of_program[g] = find_group(m, g, axes, count, before);
-        if (m->group_of_program[g] == IR_NONE16)
-            m->group_of_program[g] = add_group(m, g, axes, count);
+        m->schedule_group_by_program_group[g] = find_group(m, g, axes, count, before);
+        if (m->schedule_group_by_program_group[g] == IR_NONE16)
+            m->schedule_group_by_program_group[g] = add_group(m, g, axes, count);
     }
 }
 
-void recorded_add_role(struct recorded_maker *m)
+void recorded_add_role(struct recorded_schedule_builder *m)
 {
     struct step_group ranks = recorded_ranks(m);
     struct axis_set axes[MESH_AXES_MAX];
@@ -210,7 +212,7 @@ void recorded_add_role(struct recorded_maker *m)
     m->role = ir_add_role(m->ir, name, axes, count);
 }
 
-enum status recorded_make_mesh(struct recorded_maker *m)
+enum status recorded_make_mesh(struct recorded_schedule_builder *m)
 {
     struct axis_strides cuts;
     struct mesh *mesh = &m->ir->mesh;

@@ -30,7 +30,8 @@ int64_t recorded_index_in(const struct step_group *group, int64_t rank)
 
 /* Returns by how many ranks a message goes around the ring of its group: 1 to rank_count - 1; 0 if one of the two ranks
  * is not in the group, or if the event has no group. */
-static int64_t ring_distance_of(const struct recorded_maker *m, const struct step_event *event)
+static int64_t ring_distance_of(const struct recorded_schedule_builder *m,
+                                const struct step_event *event)
 {
     if (event->group == UINT32_MAX)
         return 0;
@@ -43,7 +44,7 @@ static int64_t ring_distance_of(const struct recorded_maker *m, const struct ste
     return (by + group->rank_count) % group->rank_count;
 }
 
-uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t number)
+uint32_t recorded_ring_partner(const struct recorded_schedule_builder *m, uint32_t number)
 {
     enum { WITHIN = 64 }; /* messages of a batch are issued one after the other */
     const struct step_event *event = &m->recording->event[number];
@@ -66,7 +67,8 @@ uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t number)
 /* ---- stages ---- */
 
 /* Returns the recording of a rank; NULL: there is none. */
-static const struct step_recording *recording_of(const struct recorded_maker *m, int64_t rank)
+static const struct step_recording *recording_of(const struct recorded_schedule_builder *m,
+                                                 int64_t rank)
 {
     for (uint32_t i = 0; i < m->recording_count; i++)
         if (m->recordings[i].rank == rank)
@@ -74,13 +76,14 @@ static const struct step_recording *recording_of(const struct recorded_maker *m,
     return NULL;
 }
 
-bool recorded_is_between_stages(const struct recorded_maker *m, const struct step_event *event)
+bool recorded_is_between_stages(const struct recorded_schedule_builder *m,
+                                const struct step_event *event)
 {
     return event->group != UINT32_MAX && event->peer_rank != m->recording->rank &&
            recording_of(m, event->peer_rank) != NULL;
 }
 
-static enum status check_ranks(const struct recorded_maker *m)
+static enum status check_ranks(const struct recorded_schedule_builder *m)
 {
     for (uint32_t i = 1; i < m->recording_count; i++) {
         const struct step_recording *r = &m->recordings[i];
@@ -125,8 +128,8 @@ static uint32_t find_next_in_queue(const struct step_recording *r, uint32_t from
 
 /* Let `sender` be the rank of the current recording and `receiver` that of *to. Matches the sends to the receiver with
  * the receiver's receives from the sender, in one group. It is an error if one is left over, or if sizes differ. */
-static enum status match_messages_of_pair(struct recorded_maker *m, const struct step_recording *to,
-                                          uint32_t group)
+static enum status match_messages_of_pair(struct recorded_schedule_builder *m,
+                                          const struct step_recording *to, uint32_t group)
 {
     const struct step_recording *from = m->recording;
     const struct step_group *of = &from->group[group];
@@ -137,26 +140,29 @@ static enum status match_messages_of_pair(struct recorded_maker *m, const struct
         if (send == from->event_count && receive == to->event_count)
             return STATUS_OK;
         if (receive == to->event_count)
-            return recorded_fault(m, send,
-                                  "is send %" PRIu32 " to rank %" PRIu32 " in group '%s', and %s "
-                                  "has %" PRIu32 " receive%s from rank %" PRIu32 " there",
-                                  matched + 1, to->rank, of->name, to->name, matched,
-                                  matched == 1 ? "" : "s", from->rank);
+            return recorded_report_event_error(
+                m, send,
+                "is send %" PRIu32 " to rank %" PRIu32 " in group '%s', and %s "
+                "has %" PRIu32 " receive%s from rank %" PRIu32 " there",
+                matched + 1, to->rank, of->name, to->name, matched, matched == 1 ? "" : "s",
+                from->rank);
         if (send == from->event_count) {
             m->recording = to;
-            return recorded_fault(m, receive,
-                                  "is receive %" PRIu32 " from rank %" PRIu32 " in group '%s', and "
-                                  "%s has %" PRIu32 " send%s to rank %" PRIu32 " there",
-                                  matched + 1, from->rank, of->name, from->name, matched,
-                                  matched == 1 ? "" : "s", to->rank);
+            return recorded_report_event_error(
+                m, receive,
+                "is receive %" PRIu32 " from rank %" PRIu32 " in group '%s', and "
+                "%s has %" PRIu32 " send%s to rank %" PRIu32 " there",
+                matched + 1, from->rank, of->name, from->name, matched, matched == 1 ? "" : "s",
+                to->rank);
         }
         const double sent = from->event[send].full_tensor_bytes,
                      received = to->event[receive].full_tensor_bytes;
         if (fabs(sent - received) >= 1)
-            return recorded_fault(m, send,
-                                  "sends %.0f bytes to rank %" PRIu32 ", and its receive, event "
-                                  "%" PRIu32 " of %s, is of %.0f bytes",
-                                  sent, to->rank, receive, to->name, received);
+            return recorded_report_event_error(m, send,
+                                               "sends %.0f bytes to rank %" PRIu32
+                                               ", and its receive, event "
+                                               "%" PRIu32 " of %s, is of %.0f bytes",
+                                               sent, to->rank, receive, to->name, received);
     }
 }
 
@@ -170,7 +176,8 @@ static bool has_group(const struct step_recording *r, uint32_t count,
 }
 
 /* Reports an error if a receive from the current recording's rank is in a group that this rank does not have. */
-static enum status check_receives(struct recorded_maker *m, const struct step_recording *to)
+static enum status check_receives(struct recorded_schedule_builder *m,
+                                  const struct step_recording *to)
 {
     const struct step_recording *from = m->recording;
     for (uint32_t g = 0; g < to->group_count; g++) {
@@ -181,17 +188,17 @@ static enum status check_receives(struct recorded_maker *m, const struct step_re
         if (receive == to->event_count)
             continue;
         m->recording = to;
-        return recorded_fault(m, receive,
-                              "is receive 1 from rank %" PRIu32
-                              " in group '%s', and %s has no such group",
-                              from->rank, group->name, from->name);
+        return recorded_report_event_error(m, receive,
+                                           "is receive 1 from rank %" PRIu32
+                                           " in group '%s', and %s has no such group",
+                                           from->rank, group->name, from->name);
     }
     return STATUS_OK;
 }
 
 /* Does what match_messages_of_pair() does for all groups of the two ranks. It is an error if the receiver receives in a
  * group that the sender does not have. */
-static enum status match_ranks(struct recorded_maker *m, const struct step_recording *to)
+static enum status match_ranks(struct recorded_schedule_builder *m, const struct step_recording *to)
 {
     const struct step_recording *from = m->recording;
     enum status status = STATUS_OK;
@@ -203,7 +210,7 @@ static enum status match_ranks(struct recorded_maker *m, const struct step_recor
     return status == STATUS_OK ? check_receives(m, to) : status;
 }
 
-enum status recorded_match_messages(struct recorded_maker *m)
+enum status recorded_match_messages(struct recorded_schedule_builder *m)
 {
     enum status status = check_ranks(m);
     for (uint32_t i = 0; i < m->recording_count; i++)
@@ -217,7 +224,7 @@ enum status recorded_match_messages(struct recorded_maker *m)
 
 /* ---- the work of a message ---- */
 
-enum status recorded_message_work(const struct recorded_maker *m, uint32_t number,
+enum status recorded_message_work(const struct recorded_schedule_builder *m, uint32_t number,
                                   struct work *work)
 {
     const struct step_event *event = &m->recording->event[number];
@@ -226,23 +233,23 @@ enum status recorded_message_work(const struct recorded_maker *m, uint32_t numbe
     if (recorded_is_between_stages(m, event)) {
         const struct step_group *group = &m->recording->group[event->group];
         *work = (struct work){.kind = sends ? WORK_SEND : WORK_RECV};
-        work->p2p.group = m->group_of_program[event->group];
+        work->p2p.group = m->schedule_group_by_program_group[event->group];
         work->p2p.by = recorded_index_in(group, event->peer_rank) -
                        recorded_index_in(group, m->recording->rank);
         work->p2p.bytes = bytes;
-        work->p2p.channel =
-            m->group_of_program[event->group]; /* two groups may connect the same ranks */
+        work->p2p.channel = m->schedule_group_by_program_group
+                                [event->group]; /* two groups may connect the same ranks */
         return STATUS_OK;
     }
     if (recorded_ring_partner(m, number) == IR_NONE)
-        return recorded_fault(
+        return recorded_report_event_error(
             m, number,
             "a message %s rank %lld, whose step is not given: of a pipeline give one recording of "
             "each stage, as in predict stage-*.json.gz, each recorded with its --rank; without "
             "them only sends and receives of a ring, in one batch, are predicted",
             sends ? "to" : "from", (long long)event->peer_rank);
     *work = (struct work){.kind = WORK_SHIFT};
-    work->p2p.group = m->group_of_program[event->group];
+    work->p2p.group = m->schedule_group_by_program_group[event->group];
     work->p2p.by = ring_distance_of(m, event);
     work->p2p.bytes = bytes;
     return STATUS_OK;

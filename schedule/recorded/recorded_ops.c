@@ -29,7 +29,8 @@ static void raise_clock_to(struct recorded_clock *to, const struct recorded_cloc
             to->op[i] = from->op[i];
 }
 
-static void add_op_to_clock(struct recorded_maker *m, struct recorded_clock *clock, uint32_t op)
+static void add_op_to_clock(struct recorded_schedule_builder *m, struct recorded_clock *clock,
+                            uint32_t op)
 {
     const uint8_t stream = m->ir->op.stream[op];
     if (op + 1 > clock->op[stream])
@@ -38,7 +39,7 @@ static void add_op_to_clock(struct recorded_maker *m, struct recorded_clock *clo
 
 /* ---- labels ---- */
 
-static bool is_in_module(const struct recorded_maker *m, const struct step_event *event,
+static bool is_in_module(const struct recorded_schedule_builder *m, const struct step_event *event,
                          const char *word)
 {
     return strstr(m->recording->module[event->module], word) != NULL;
@@ -46,7 +47,8 @@ static bool is_in_module(const struct recorded_maker *m, const struct step_event
 
 /* Returns the part of the model to which an event belongs. Collectives of c10d, except messages, are taken for those of
  * parameters and gradients; functional collectives, which DTensor issues, for those of activations (REGION_NONE). */
-static enum region region_of(const struct recorded_maker *m, const struct step_event *event)
+static enum region region_of(const struct recorded_schedule_builder *m,
+                             const struct step_event *event)
 {
     if (event->phase == STEP_OPTIMIZER)
         return REGION_OPTIMIZER;
@@ -68,7 +70,7 @@ static enum region region_of(const struct recorded_maker *m, const struct step_e
     }
 }
 
-static struct op_tags tags_of(const struct recorded_maker *m, uint32_t event)
+static struct op_tags tags_of(const struct recorded_schedule_builder *m, uint32_t event)
 {
     static const uint8_t phases[] = {[STEP_FORWARD] = PHASE_FORWARD,
                                      [STEP_BACKWARD] = PHASE_BACKWARD,
@@ -87,8 +89,9 @@ static struct op_tags tags_of(const struct recorded_maker *m, uint32_t event)
 
 /* Adds the op of an event to stream `on` of the schedule, and returns its id. The op waits for the clock of its stream
  * of the program, which then is the clock of this op only. */
-static uint32_t add_in_order(struct recorded_maker *m, uint32_t number, uint8_t on,
-                             const struct work *work, struct recorded_operands operands)
+static uint32_t add_op_after_stream_clock(struct recorded_schedule_builder *m, uint32_t number,
+                                          uint8_t on, const struct work *work,
+                                          struct recorded_operands operands)
 {
     struct program_stream *stream =
         recorded_find_stream(m, m->recording->event[number].stream, UINT32_MAX);
@@ -100,20 +103,21 @@ static uint32_t add_in_order(struct recorded_maker *m, uint32_t number, uint8_t 
 }
 
 /* Sets *on to the stream of the schedule for an event's work of one class; an error if there are too many streams. */
-static enum status find_schedule_stream(struct recorded_maker *m, uint32_t number,
+static enum status find_schedule_stream(struct recorded_schedule_builder *m, uint32_t number,
                                         enum stream_class class, uint8_t *on)
 {
     struct program_stream *stream =
         recorded_find_stream(m, m->recording->event[number].stream, UINT32_MAX);
     const int16_t found = recorded_schedule_stream(m, stream, class);
     *on = (uint8_t)found;
-    return found >= 0
-               ? STATUS_OK
-               : recorded_fault(m, number, "the program has more than %d streams", IR_STREAMS_MAX);
+    return found >= 0 ? STATUS_OK
+                      : recorded_report_event_error(
+                            m, number, "the program has more than %d streams", IR_STREAMS_MAX);
 }
 
 /* Returns the kind of a copy between the device and its host; WORK_OPAQUE if the event is none. */
-static enum work_kind copy_kind_of(const struct recorded_maker *m, const struct step_event *event)
+static enum work_kind copy_kind_of(const struct recorded_schedule_builder *m,
+                                   const struct step_event *event)
 {
     const struct step_tensor *to = recorded_written_tensor(m, event, 0);
     bool from_host = false;
@@ -128,13 +132,14 @@ static enum work_kind copy_kind_of(const struct recorded_maker *m, const struct 
 
 /* Makes the stream of a wait_tensor event wait for the collective that writes what the event reads; does nothing if
  * none is pending. */
-static void join_collective(struct recorded_maker *m, const struct step_event *event)
+static void wait_for_pending_collective(struct recorded_schedule_builder *m,
+                                        const struct step_event *event)
 {
     const struct step_tensor *x = recorded_read_tensor(m, event, 0);
-    if (x == NULL || x->storage < 0 || m->streams->pending_collective[x->storage] == 0)
+    if (x == NULL || x->storage < 0 || m->streams->pending_collective_by_storage[x->storage] == 0)
         return;
     add_op_to_clock(m, &recorded_find_stream(m, event->stream, UINT32_MAX)->clock,
-                    m->streams->pending_collective[x->storage] - 1);
+                    m->streams->pending_collective_by_storage[x->storage] - 1);
 }
 
 /* A collective or copy of the program: its work, and its stream in the schedule. */
@@ -144,7 +149,7 @@ struct collective_or_copy {
     bool is_queued; /* it is in the queue of its group, and its stream goes on */
 };
 
-static struct program_stream *queue_of_event(struct recorded_maker *m,
+static struct program_stream *queue_of_event(struct recorded_schedule_builder *m,
                                              const struct step_event *event,
                                              enum message_queue_kind queue)
 {
@@ -159,28 +164,28 @@ static bool is_message_of_stages(const struct work *work)
 
 /* Adds to *clock the ops for which a message between stages waits because of its queue: the message before it or, for a
  * message of a batch, all messages of earlier batches. */
-static void wait_in_queue(struct recorded_maker *m, const struct step_event *event,
-                          struct recorded_clock *clock)
+static void add_waits_of_message_queue(struct recorded_schedule_builder *m,
+                                       const struct step_event *event, struct recorded_clock *clock)
 {
     struct program_stream *order =
         queue_of_event(m, event, event->batch_number >= 0 ? QUEUE_BATCHES : QUEUE_UNBATCHED);
     if (event->batch_number < 0 || order->batch != event->batch_number + 1) {
-        order->clock_before = order->clock;
+        order->clock_before_last_batch = order->clock;
         order->batch = event->batch_number + 1;
     }
-    raise_clock_to(clock, &order->clock_before);
+    raise_clock_to(clock, &order->clock_before_last_batch);
 }
 
-static bool is_collective_or_copy(const struct recorded_maker *m, uint32_t number)
+static bool is_collective_or_copy(const struct recorded_schedule_builder *m, uint32_t number)
 {
     const struct step_event *event = &m->recording->event[number];
-    return event->kind == STEP_COLLECTIVE ? !recorded_is_join(event)
+    return event->kind == STEP_COLLECTIVE ? !recorded_only_joins_collective(event)
                                           : copy_kind_of(m, event) != WORK_OPAQUE;
 }
 
 /* Sets *move to the work and the stream of event `number`, a collective or a copy. Copies, barriers and the synchronous
  * collectives of c10d run in their stream; other collectives are queued. */
-static enum status read_collective_or_copy(struct recorded_maker *m, uint32_t number,
+static enum status read_collective_or_copy(struct recorded_schedule_builder *m, uint32_t number,
                                            struct collective_or_copy *move)
 {
     const struct step_event *event = &m->recording->event[number];
@@ -206,28 +211,28 @@ static enum status read_collective_or_copy(struct recorded_maker *m, uint32_t nu
             : recorded_find_stream(m, 0, event->group);
     const int16_t on = recorded_schedule_stream(m, queue, STREAM_COMM);
     move->stream = (uint8_t)on;
-    return on >= 0
-               ? STATUS_OK
-               : recorded_fault(m, number, "the program has more than %d streams", IR_STREAMS_MAX);
+    return on >= 0 ? STATUS_OK
+                   : recorded_report_event_error(m, number, "the program has more than %d streams",
+                                                 IR_STREAMS_MAX);
 }
 
 /* Returns the operands of a move, and makes their buffers. view[]: memory for the views to which the result points. */
 static struct recorded_operands
-operands_of_collective_or_copy(struct recorded_maker *m, uint32_t number,
+operands_of_collective_or_copy(struct recorded_schedule_builder *m, uint32_t number,
                                const struct collective_or_copy *move, struct view view[2])
 {
     const struct work *work = &move->work;
     const enum work_kind kind = (enum work_kind)work->kind;
     const bool up = kind == WORK_H2D, down = kind == WORK_D2H;
-    struct recorded_make_wire_buffer wire = {
+    struct recorded_wire_buffer wire = {
         .stem = up ? "host" : "sent",
         .bytes = (uint64_t)work_payload_bytes(work),
         .stream = move->stream,
         .memory = up ? MEMORY_PINNED : MEMORY_HBM,
         .category = up ? CATEGORY_INPUT : CATEGORY_COMMUNICATION,
-        .dtype =
-            (uint8_t)(up || down ? DTYPE_U8
-                                 : recorded_dtype_of_move(m, &m->recording->event[number], kind)),
+        .dtype = (uint8_t)(up || down ? DTYPE_U8
+                                      : recorded_dtype_of_collective(
+                                            m, &m->recording->event[number], kind)),
     };
     if (kind == WORK_BARRIER)
         return (struct recorded_operands){0};
@@ -252,7 +257,7 @@ operands_of_collective_or_copy(struct recorded_maker *m, uint32_t number,
 
 /* Makes the buffers for the bytes that collectives and copies move. For each buffer that one of them reads, adds an op
  * without cost that writes it before all other ops; buffers on the host, from which copies read, need none. */
-static enum status add_wire_buffers(struct recorded_maker *m)
+static enum status add_wire_buffers(struct recorded_schedule_builder *m)
 {
     enum status status = STATUS_OK;
     struct collective_or_copy move;
@@ -267,7 +272,7 @@ static enum status add_wire_buffers(struct recorded_maker *m)
             continue;
         if (view[0].buffer.i >= before && move.work.kind != WORK_H2D) {
             const struct recorded_first_writes first_writes = {.view = {view[0]}, .count = 1};
-            m->streams->last_source_write = recorded_add_first_write(m, &first_writes) + 1;
+            m->streams->last_source_fill_op_plus_1 = recorded_add_first_write(m, &first_writes) + 1;
         }
     }
     return status;
@@ -275,16 +280,16 @@ static enum status add_wire_buffers(struct recorded_maker *m)
 
 /* Adds the op of a collective or a copy. A send and a receive that together are one shift get one op, which is added
  * for the earlier event. */
-static enum status add_collective_or_copy(struct recorded_maker *m, uint32_t number)
+static enum status add_collective_or_copy(struct recorded_schedule_builder *m, uint32_t number)
 {
     const struct step_event *event = &m->recording->event[number];
     struct recorded_first_writes none;
     struct collective_or_copy move;
     struct view view[2];
-    recorded_make_first_buffers(m, number, &none, 0);
+    recorded_make_buffers_up_to_event(m, number, &none, 0);
     const uint32_t partner = recorded_ring_partner(m, number);
     if (partner < number) { /* the shift has been added with the other half of it */
-        m->streams->collective_of_event[number] = m->streams->collective_of_event[partner];
+        m->streams->collective_by_event[number] = m->streams->collective_by_event[partner];
         return STATUS_OK;
     }
     enum status status = read_collective_or_copy(m, number, &move);
@@ -293,15 +298,15 @@ static enum status add_collective_or_copy(struct recorded_maker *m, uint32_t num
     const struct recorded_operands operands =
         operands_of_collective_or_copy(m, number, &move, view);
     struct recorded_clock clock = recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
-    if (m->streams->last_source_write > 0)
-        add_op_to_clock(m, &clock, m->streams->last_source_write - 1);
+    if (m->streams->last_source_fill_op_plus_1 > 0)
+        add_op_to_clock(m, &clock, m->streams->last_source_fill_op_plus_1 - 1);
     const bool queued = is_message_of_stages(&move.work);
     if (queued)
-        wait_in_queue(m, event, &clock);
+        add_waits_of_message_queue(m, event, &clock);
     const uint32_t op =
         recorded_add_op(m, move.stream, &move.work, operands, tags_of(m, number), &clock);
     recorded_set_last_user(m, number, op);
-    m->streams->collective_of_event[number] = op + 1;
+    m->streams->collective_by_event[number] = op + 1;
     if (queued)
         add_op_to_clock(
             m,
@@ -316,13 +321,15 @@ static enum status add_collective_or_copy(struct recorded_maker *m, uint32_t num
     }
     for (uint32_t i = 0; i < event->out_count; i++)
         if (recorded_written_tensor(m, event, i)->storage >= 0)
-            m->streams->pending_collective[recorded_written_tensor(m, event, i)->storage] = op + 1;
+            m->streams
+                ->pending_collective_by_storage[recorded_written_tensor(m, event, i)->storage] =
+                op + 1;
     return STATUS_OK;
 }
 
 /* ---- kernels ---- */
 
-static enum status add_kernel(struct recorded_maker *m, uint32_t number)
+static enum status add_kernel(struct recorded_schedule_builder *m, uint32_t number)
 {
     struct recorded_first_writes first_writes;
     struct work work;
@@ -332,18 +339,19 @@ static enum status add_kernel(struct recorded_maker *m, uint32_t number)
         status = find_schedule_stream(m, number, STREAM_COMPUTE, &on);
     if (status != STATUS_OK)
         return status;
-    recorded_make_first_buffers(m, number, &first_writes, RECORDED_WRITES_MAX);
+    recorded_make_buffers_up_to_event(m, number, &first_writes, RECORDED_WRITES_MAX);
     recorded_set_first_writer(
         m, &first_writes,
-        add_in_order(m, number, on, &work,
-                     (struct recorded_operands){NULL, first_writes.view, 0, first_writes.count}));
+        add_op_after_stream_clock(
+            m, number, on, &work,
+            (struct recorded_operands){NULL, first_writes.view, 0, first_writes.count}));
     return STATUS_OK;
 }
 
 /* ---- what orders streams ---- */
 
-static const struct recorded_mark *find_recorded_event(const struct recorded_streams *s,
-                                                       int64_t event)
+static const struct recorded_stream_state_at_event *
+find_recorded_event(const struct recorded_streams *s, int64_t event)
 {
     for (uint32_t i = s->mark_count; i-- > 0;)
         if (s->mark[i].event == event)
@@ -351,25 +359,27 @@ static const struct recorded_mark *find_recorded_event(const struct recorded_str
     return NULL;
 }
 
-static void add_record(struct recorded_maker *m, const struct step_event *event)
+static void add_record(struct recorded_schedule_builder *m, const struct step_event *event)
 {
     struct recorded_streams *s = m->streams;
     const struct recorded_clock clock = recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
-    struct recorded_mark *mark = (struct recorded_mark *)find_recorded_event(s, event->cuda_event);
+    struct recorded_stream_state_at_event *mark =
+        (struct recorded_stream_state_at_event *)find_recorded_event(s, event->cuda_event);
     if (mark == NULL) {
         s->mark = heap_grow(s->mark, &s->mark_capacity, (size_t)s->mark_count + 1, sizeof *s->mark);
         mark = &s->mark[s->mark_count++];
     }
-    *mark = (struct recorded_mark){event->cuda_event, clock};
+    *mark = (struct recorded_stream_state_at_event){event->cuda_event, clock};
 }
 
 /* Adds an op in which the host waits for the ops that a clock names. */
-static enum status add_host_wait(struct recorded_maker *m, uint32_t number,
+static enum status add_host_wait(struct recorded_schedule_builder *m, uint32_t number,
                                  const struct recorded_clock *clock)
 {
     static const struct work work = {.kind = WORK_HOST_SYNC};
     if (m->streams->host_stream < 0 && m->ir->stream_count == IR_STREAMS_MAX)
-        return recorded_fault(m, number, "the program has more than %d streams", IR_STREAMS_MAX);
+        return recorded_report_event_error(m, number, "the program has more than %d streams",
+                                           IR_STREAMS_MAX);
     if (m->streams->host_stream <
         0) /* no work runs there: waits alone say what the host waits for */
         m->streams->host_stream = ir_add_stream(m->ir, "host_waits", STREAM_COMM);
@@ -378,34 +388,36 @@ static enum status add_host_wait(struct recorded_maker *m, uint32_t number,
     return STATUS_OK;
 }
 
-static enum status add_event(struct recorded_maker *m, uint32_t number)
+static enum status add_event(struct recorded_schedule_builder *m, uint32_t number)
 {
     const struct step_event *event = &m->recording->event[number];
     struct recorded_first_writes none;
-    const struct recorded_mark *mark;
+    const struct recorded_stream_state_at_event *mark;
     if (is_collective_or_copy(m, number))
         return add_collective_or_copy(m, number);
-    if (event->kind < STEP_RECORD && event->kind != STEP_COLLECTIVE)
+    if (event->kind < STEP_RECORD_CUDA_EVENT && event->kind != STEP_COLLECTIVE)
         return add_kernel(m, number);
-    recorded_make_first_buffers(m, number, &none, 0);
+    recorded_make_buffers_up_to_event(m, number, &none, 0);
     struct recorded_clock *clock = &recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
     switch ((enum step_event_kind)event->kind) {
     case STEP_COLLECTIVE:
-        join_collective(m, event);
+        wait_for_pending_collective(m, event);
         return STATUS_OK;
-    case STEP_RECORD:
+    case STEP_RECORD_CUDA_EVENT:
         add_record(m, event);
         return STATUS_OK;
-    case STEP_WAIT: /* of an event that was recorded before the step: there is nothing to wait for */
+    case STEP_STREAM_WAIT_FOR_EVENT: /* of an event that was recorded before the step: there is nothing to wait for */
         mark = find_recorded_event(m->streams, event->cuda_event);
         if (mark != NULL)
             raise_clock_to(clock, &mark->clock);
         return STATUS_OK;
-    case STEP_WORK_WAIT:
-        if (event->awaited_event >= 0 && m->streams->collective_of_event[event->awaited_event] > 0)
-            add_op_to_clock(m, clock, m->streams->collective_of_event[event->awaited_event] - 1);
+    case STEP_WAIT_FOR_COLLECTIVE:
+        if (event->index_of_awaited_event >= 0 &&
+            m->streams->collective_by_event[event->index_of_awaited_event] > 0)
+            add_op_to_clock(m, clock,
+                            m->streams->collective_by_event[event->index_of_awaited_event] - 1);
         return STATUS_OK;
-    default: /* STEP_HOST_WAIT and STEP_ITEM */
+    default: /* STEP_HOST_WAIT_FOR_EVENT and STEP_HOST_READS_VALUE */
         mark = event->cuda_event >= 0 ? find_recorded_event(m->streams, event->cuda_event) : NULL;
         return add_host_wait(m, number, mark != NULL ? &mark->clock : clock);
     }
@@ -413,7 +425,7 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
 
 /* ---- the whole ---- */
 
-static enum status add_all_events(struct recorded_maker *m)
+static enum status add_all_events(struct recorded_schedule_builder *m)
 {
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < m->recording->event_count && status == STATUS_OK; i++) {
@@ -426,18 +438,19 @@ static enum status add_all_events(struct recorded_maker *m)
 }
 
 /* Adds the role of recording m->recording, its groups, ops and buffers. */
-static enum status make_role(struct recorded_maker *m)
+static enum status make_role(struct recorded_schedule_builder *m)
 {
     const struct step_recording *r = m->recording;
     struct recorded_streams *streams = heap_zalloc(1, sizeof *streams);
     m->streams = streams;
     m->event = IR_NONE;
     m->written_storages = 0;
-    m->group_of_program = heap_alloc((size_t)r->group_count + 1, sizeof *m->group_of_program);
-    streams->pending_collective =
-        heap_zalloc((size_t)r->storage_count + 1, sizeof *streams->pending_collective);
-    streams->collective_of_event =
-        heap_zalloc((size_t)r->event_count + 1, sizeof *streams->collective_of_event);
+    m->schedule_group_by_program_group =
+        heap_alloc((size_t)r->group_count + 1, sizeof *m->schedule_group_by_program_group);
+    streams->pending_collective_by_storage =
+        heap_zalloc((size_t)r->storage_count + 1, sizeof *streams->pending_collective_by_storage);
+    streams->collective_by_event =
+        heap_zalloc((size_t)r->event_count + 1, sizeof *streams->collective_by_event);
     streams->host_stream = -1;
     recorded_memory_open(m);
     recorded_add_groups(m);
@@ -448,11 +461,11 @@ static enum status make_role(struct recorded_maker *m)
     if (status == STATUS_OK)
         recorded_set_free_sets(m);
     recorded_memory_close(m);
-    free(m->group_of_program);
+    free(m->schedule_group_by_program_group);
     free(streams->row);
     free(streams->mark);
-    free(streams->pending_collective);
-    free(streams->collective_of_event);
+    free(streams->pending_collective_by_storage);
+    free(streams->collective_by_event);
     free(streams);
     return status;
 }
@@ -460,7 +473,7 @@ static enum status make_role(struct recorded_maker *m)
 enum status recorded_make(struct ir *ir, const struct step_recording *recording, uint32_t count,
                           uint32_t **event_of_op, struct diag *diag)
 {
-    struct recorded_maker m = {
+    struct recorded_schedule_builder m = {
         .ir = ir, .recordings = recording, .recording_count = count, .diag = diag};
     enum status status = recorded_match_messages(&m);
     if (status == STATUS_OK)

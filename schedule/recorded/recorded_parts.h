@@ -5,7 +5,7 @@
 #include "schedule/recorded/recorded.h"
 
 /* A schedule that is being made. */
-struct recorded_maker {
+struct recorded_schedule_builder {
     struct ir *ir;
     const struct step_recording *recordings; /* [count] one of each stage */
     uint32_t recording_count;
@@ -14,7 +14,7 @@ struct recorded_maker {
     /* ---- the recording whose ops are added ---- */
     const struct step_recording *recording; /* recordings[role] */
     uint16_t role;
-    uint16_t *group_of_program; /* [groups] the group of the schedule */
+    uint16_t *schedule_group_by_program_group; /* [groups] the group of the schedule */
 
     uint32_t event;        /* the event whose op is added; IR_NONE: none */
     uint32_t *event_of_op; /* by op: its event */
@@ -34,7 +34,8 @@ struct recorded_maker {
 };
 
 /* Adds an error about an event: "step.json.gz: error: event 12 (mm): ...". */
-enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const char *format, ...)
+enum status recorded_report_event_error(const struct recorded_schedule_builder *m, uint32_t event,
+                                        const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 enum { RECORDED_WRITES_MAX = 8 }; /* the most storages that one op writes first */
@@ -46,88 +47,89 @@ struct recorded_first_writes {
 };
 
 /* Adds an op without cost, which writes these storages first, to the stream of computation. Returns the op's id. */
-uint32_t recorded_add_first_write(struct recorded_maker *m,
+uint32_t recorded_add_first_write(struct recorded_schedule_builder *m,
                                   const struct recorded_first_writes *first_writes);
 /* Returns the layer of an event: the first number in the path of its module; IR_NONE16: there is none. */
-uint16_t recorded_layer_of_event(const struct recorded_maker *m, uint32_t event);
+uint16_t recorded_layer_of_event(const struct recorded_schedule_builder *m, uint32_t event);
 
 /* ---- memory ---- */
-void recorded_memory_open(struct recorded_maker *m);
-void recorded_memory_close(struct recorded_maker *m);
+void recorded_memory_open(struct recorded_schedule_builder *m);
+void recorded_memory_close(struct recorded_schedule_builder *m);
 /* Makes the buffers of the storages whose first event is event `number` or an earlier one, if they have bytes and no
  * buffer yet. The op of the event is to write at most `room` of them first: sets *with_op to these. Adds ops without
  * cost that write the others. */
-void recorded_make_first_buffers(struct recorded_maker *m, uint32_t number,
-                                 struct recorded_first_writes *with_op, uint8_t room);
+void recorded_make_buffers_up_to_event(struct recorded_schedule_builder *m, uint32_t number,
+                                       struct recorded_first_writes *with_op, uint8_t room);
 /* Records that `op` writes these storages first. */
-void recorded_set_first_writer(struct recorded_maker *m,
+void recorded_set_first_writer(struct recorded_schedule_builder *m,
                                const struct recorded_first_writes *first_writes, uint32_t op);
 /* Records `op` as the last op so far that uses the storages which an event names. */
-void recorded_set_last_user(struct recorded_maker *m, uint32_t number, uint32_t op);
+void recorded_set_last_user(struct recorded_schedule_builder *m, uint32_t number, uint32_t op);
 /* Sets the free sets of all storages except those that exist during the whole step. One that the recording does not
  * free is free after the last op. */
-void recorded_set_free_sets(struct recorded_maker *m);
+void recorded_set_free_sets(struct recorded_schedule_builder *m);
 /* A buffer for the bytes that a collective or a copy moves on one stream of the schedule. In the program these bytes
  * are part of storages, so the buffer takes no memory of its own. */
-struct recorded_make_wire_buffer {
+struct recorded_wire_buffer {
     const char *stem;
     uint64_t bytes;
     uint8_t stream, memory, dtype, category;
 };
 /* Returns a view of the whole buffer of a wire. Makes the buffer if there is none yet. */
-struct view recorded_make_wire_buffer(struct recorded_maker *m,
-                                      const struct recorded_make_wire_buffer *wire);
+struct view recorded_make_wire_buffer(struct recorded_schedule_builder *m,
+                                      const struct recorded_wire_buffer *wire);
 
 /* Lays the ranks on a mesh. Every group of all recordings must consist of whole axes of this mesh, and so must the
  * ranks that were recorded; otherwise it is an error. */
-enum status recorded_make_mesh(struct recorded_maker *m);
-/* Sets m->group_of_program for the groups of the current recording. Adds to the schedule those groups that no earlier
+enum status recorded_make_mesh(struct recorded_schedule_builder *m);
+/* Sets m->schedule_group_by_program_group for the groups of the current recording. Adds to the schedule those groups that no earlier
  * recording has. */
-void recorded_add_groups(struct recorded_maker *m);
+void recorded_add_groups(struct recorded_schedule_builder *m);
 /* Adds the role of the current recording: the ranks that it represents. A single recording represents all ranks, and
  * adds no role. */
-void recorded_add_role(struct recorded_maker *m);
+void recorded_add_role(struct recorded_schedule_builder *m);
 
 /* ---- messages (recorded_messages.c) ---- */
 bool recorded_is_message(const struct step_event *event);
 bool recorded_is_send(const struct step_event *event);
 /* True if a message is between two recorded ranks, so that it is a send or a receive of the schedule. */
-bool recorded_is_between_stages(const struct recorded_maker *m, const struct step_event *event);
+bool recorded_is_between_stages(const struct recorded_schedule_builder *m,
+                                const struct step_event *event);
 /* Returns the index of a global rank in a group; -1: it is no member. */
 int64_t recorded_index_in(const struct step_group *group, int64_t rank);
 /* Checks that the recordings are of different ranks of one world, and that each send to a recorded rank has a receive
  * there. */
-enum status recorded_match_messages(struct recorded_maker *m);
+enum status recorded_match_messages(struct recorded_schedule_builder *m);
 /* Sets *work to the work of a message. It is an error if the message is neither part of a shift in a ring nor between
  * recorded ranks. */
-enum status recorded_message_work(const struct recorded_maker *m, uint32_t event,
+enum status recorded_message_work(const struct recorded_schedule_builder *m, uint32_t event,
                                   struct work *work);
 
 /* Sets *work to the work of an operator that is no collective; an error if a product or an attention has other tensors
  * than are expected. */
-enum status recorded_operator_work(const struct recorded_maker *m, uint32_t event,
+enum status recorded_operator_work(const struct recorded_schedule_builder *m, uint32_t event,
                                    struct work *work);
 
 /* If the event is half of a shift in a ring, which is a send and a receive of one batch, returns the event that is the
  * other half; else IR_NONE. */
-uint32_t recorded_ring_partner(const struct recorded_maker *m, uint32_t event);
+uint32_t recorded_ring_partner(const struct recorded_schedule_builder *m, uint32_t event);
 
 /* Sets *work to the work of a collective or a message; an error if its kind is not predicted, or if it has no group. */
-enum status recorded_collective_work(const struct recorded_maker *m, uint32_t event,
+enum status recorded_collective_work(const struct recorded_schedule_builder *m, uint32_t event,
                                      struct work *work);
 
 /* Returns the dtype of the operands that a recorded collective has in the schedule. A reduction has the dtype of its
  * data if that is a floating-point dtype of 16 bits or more, else fp32. All other collectives move bytes (DTYPE_U8). */
-enum dtype recorded_dtype_of_move(const struct recorded_maker *m, const struct step_event *event,
-                                  enum work_kind kind);
+enum dtype recorded_dtype_of_collective(const struct recorded_schedule_builder *m,
+                                        const struct step_event *event, enum work_kind kind);
 
 /* True if the event only joins the stream with a collective that was issued before. */
-bool recorded_is_join(const struct step_event *event);
+bool recorded_only_joins_collective(const struct step_event *event);
 
 /* Return the i-th tensor that an event reads, or that it writes; NULL if it has fewer. */
-const struct step_tensor *recorded_read_tensor(const struct recorded_maker *m,
+const struct step_tensor *recorded_read_tensor(const struct recorded_schedule_builder *m,
                                                const struct step_event *event, uint32_t i);
-const struct step_tensor *recorded_written_tensor(const struct recorded_maker *m,
+const struct step_tensor *recorded_written_tensor(const struct recorded_schedule_builder *m,
                                                   const struct step_event *event, uint32_t i);
 
 #endif

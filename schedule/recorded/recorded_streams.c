@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct program_stream *recorded_find_stream(struct recorded_maker *m, int64_t handle,
+struct program_stream *recorded_find_stream(struct recorded_schedule_builder *m, int64_t handle,
                                             uint32_t queue_of)
 {
     struct recorded_streams *s = m->streams;
@@ -23,7 +23,7 @@ struct program_stream *recorded_find_stream(struct recorded_maker *m, int64_t ha
     return row;
 }
 
-int16_t recorded_schedule_stream(struct recorded_maker *m, struct program_stream *row,
+int16_t recorded_schedule_stream(struct recorded_schedule_builder *m, struct program_stream *row,
                                  enum stream_class class)
 {
     char name[64]; /* shorter than MESH_NAME_MAX: ranks and groups have at most 7 and 5 digits */
@@ -45,13 +45,13 @@ int16_t recorded_schedule_stream(struct recorded_maker *m, struct program_stream
     return row->stream[class];
 }
 
-uint32_t recorded_add_op(struct recorded_maker *m, uint8_t stream, const struct work *work,
-                         struct recorded_operands operands, struct op_tags tags,
-                         const struct recorded_clock *clock)
+uint32_t recorded_add_op(struct recorded_schedule_builder *m, uint8_t stream,
+                         const struct work *work, struct recorded_operands operands,
+                         struct op_tags tags, const struct recorded_clock *clock)
 {
     op_id wait[IR_STREAMS_MAX];
     uint16_t waits = 0;
-    struct recorded_clock *waited = &m->streams->waited_clock[stream];
+    struct recorded_clock *waited = &m->streams->waited_clock_by_stream[stream];
     for (uint32_t i = 0; i < m->ir->stream_count; i++) {
         if (i == stream || clock->op[i] <= waited->op[i])
             continue;
@@ -74,7 +74,7 @@ uint32_t recorded_add_op(struct recorded_maker *m, uint8_t stream, const struct 
         .i;
 }
 
-uint32_t recorded_add_first_write(struct recorded_maker *m,
+uint32_t recorded_add_first_write(struct recorded_schedule_builder *m,
                                   const struct recorded_first_writes *first_writes)
 {
     struct program_stream *stream = recorded_find_stream(m, 0, UINT32_MAX);

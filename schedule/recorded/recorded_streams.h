@@ -24,7 +24,8 @@ struct program_stream {
     struct recorded_clock clock;
     /* 1 + the number of the batch with the queue's last message; 0: that message was in no batch */
     int64_t batch;
-    struct recorded_clock clock_before; /* the clock before that batch, or that message */
+    /* the clock before that batch, or that message */
+    struct recorded_clock clock_before_last_batch;
 };
 
 /* The kinds of queues of messages. Messages of a queue run one after another. */
@@ -37,7 +38,7 @@ enum message_queue_kind {
 };
 
 /* The state of a stream when an event was recorded on it. */
-struct recorded_mark {
+struct recorded_stream_state_at_event {
     int64_t event;
     struct recorded_clock clock;
 };
@@ -46,17 +47,18 @@ struct recorded_streams {
     struct program_stream *row;
     uint32_t count;
     size_t capacity;
-    struct recorded_mark *mark;
+    struct recorded_stream_state_at_event *mark;
     uint32_t mark_count;
     size_t mark_capacity;
     /* for each stream of the schedule, the ops for which its ops have waited so far */
-    struct recorded_clock waited_clock[IR_STREAMS_MAX];
+    struct recorded_clock waited_clock_by_stream[IR_STREAMS_MAX];
     /* [storages] 1 + the op of the last queued collective that writes the storage; its stream does not wait for it; 0:
      * none */
-    uint32_t *pending_collective;
-    uint32_t *collective_of_event; /* [events] 1 + the collective of the event; 0: none */
-    uint32_t last_source_write;    /* 1 + the last op that add_wire_buffers() added; 0: none */
-    int16_t host_stream;           /* the stream on which the host waits for events; -1: none yet */
+    uint32_t *pending_collective_by_storage;
+    uint32_t *collective_by_event; /* [events] 1 + the collective of the event; 0: none */
+    /* 1 + the last op that add_wire_buffers() added; 0: none */
+    uint32_t last_source_fill_op_plus_1;
+    int16_t host_stream; /* the stream on which the host waits for events; -1: none yet */
 };
 
 struct recorded_operands {
@@ -67,19 +69,19 @@ struct recorded_operands {
 /* Returns the stream of the program with this handle, which is made if there is none yet. queue_of: the group of which
  * it is a queue of collectives or messages; UINT32_MAX: it is a stream of the program. The pointer is valid until the
  * next call. */
-struct program_stream *recorded_find_stream(struct recorded_maker *m, int64_t handle,
+struct program_stream *recorded_find_stream(struct recorded_schedule_builder *m, int64_t handle,
                                             uint32_t queue_of);
 
 /* Returns the schedule's stream for one class of work of a stream of the program, and makes it if needed; -1: there are
  * too many. Its name has the number of the program's stream in the order of first use, not the handle, which may be an
  * address. */
-int16_t recorded_schedule_stream(struct recorded_maker *m, struct program_stream *row,
+int16_t recorded_schedule_stream(struct recorded_schedule_builder *m, struct program_stream *row,
                                  enum stream_class class);
 
 /* Adds an op that waits for the ops of a clock, and returns its id. Waits are left out for ops that earlier ops of the
  * same stream have waited for. */
-uint32_t recorded_add_op(struct recorded_maker *m, uint8_t stream, const struct work *work,
-                         struct recorded_operands operands, struct op_tags tags,
-                         const struct recorded_clock *clock);
+uint32_t recorded_add_op(struct recorded_schedule_builder *m, uint8_t stream,
+                         const struct work *work, struct recorded_operands operands,
+                         struct op_tags tags, const struct recorded_clock *clock);
 
 #endif

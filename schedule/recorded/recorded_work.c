@@ -4,19 +4,19 @@
 #include <math.h>
 #include <string.h>
 
-const struct step_tensor *recorded_read_tensor(const struct recorded_maker *m,
+const struct step_tensor *recorded_read_tensor(const struct recorded_schedule_builder *m,
                                                const struct step_event *event, uint32_t i)
 {
     return i < event->in_count ? &m->recording->tensor[event->in_begin + i] : NULL;
 }
 
-const struct step_tensor *recorded_written_tensor(const struct recorded_maker *m,
+const struct step_tensor *recorded_written_tensor(const struct recorded_schedule_builder *m,
                                                   const struct step_event *event, uint32_t i)
 {
     return i < event->out_count ? &m->recording->tensor[event->out_begin + i] : NULL;
 }
 
-static bool name_has(const struct step_event *event, const char *part)
+static bool operator_name_contains(const struct step_event *event, const char *part)
 {
     return strstr(event->op_name, part) != NULL;
 }
@@ -53,7 +53,8 @@ static enum dtype dtype_of(const struct step_tensor *t)
 
 /* ---- products ---- */
 
-static enum status product_work(const struct recorded_maker *m, uint32_t number, struct work *work)
+static enum status product_work(const struct recorded_schedule_builder *m, uint32_t number,
+                                struct work *work)
 {
     const struct step_event *event = &m->recording->event[number];
     const bool adds =
@@ -63,8 +64,9 @@ static enum status product_work(const struct recorded_maker *m, uint32_t number,
     const struct step_tensor *y = recorded_written_tensor(m, event, 0);
     if (a == NULL || b == NULL || y == NULL || a->dim_count < 2 || b->dim_count < 2 ||
         y->dim_count < 2)
-        return recorded_fault(m, number, "a product reads two matrices and writes one");
-    const bool groups = name_has(event, "grouped_mm");
+        return recorded_report_event_error(m, number,
+                                           "a product reads two matrices and writes one");
+    const bool groups = operator_name_contains(event, "grouped_mm");
     work->opaque.as = OPAQUE_MATMUL;
     work->opaque.dtype = dtype_of(a);
     work->opaque.out_dtype = dtype_of(y);
@@ -83,7 +85,8 @@ static enum status product_work(const struct recorded_maker *m, uint32_t number,
         work->opaque.groups = y->size[0];
     if (work->opaque.groups == 1)
         work->opaque.groups = 0;
-    if (name_has(event, "_scaled")) { /* how the scales lie follows from their number */
+    if (operator_name_contains(event,
+                               "_scaled")) { /* how the scales lie follows from their number */
         const struct step_tensor *scale = recorded_read_tensor(m, event, 2);
         const double count = scale != NULL ? count_elements(scale) : 1;
         work->opaque.scaling = count <= 1                                  ? SCALING_TENSOR
@@ -99,11 +102,11 @@ static enum status product_work(const struct recorded_maker *m, uint32_t number,
 
 /* Sets the work of a convolution to that of the equivalent product, whose input is unfolded. If each result is the sum
  * of few terms, as in a depthwise convolution, *work does not change: its bytes then decide the cost. */
-static void convolution_work(const struct recorded_maker *m, const struct step_event *event,
-                             struct work *work)
+static void convolution_work(const struct recorded_schedule_builder *m,
+                             const struct step_event *event, struct work *work)
 {
     enum { FEW = 16 };
-    const bool backward = name_has(event, "backward");
+    const bool backward = operator_name_contains(event, "backward");
     const struct step_tensor *y =
         backward ? recorded_read_tensor(m, event, 0) : recorded_written_tensor(m, event, 0);
     if (y == NULL || y->dim_count < 2 || !(count_elements(y) > 0))
@@ -125,20 +128,21 @@ static void convolution_work(const struct recorded_maker *m, const struct step_e
 
 static enum attention_impl attention_impl_of(const struct step_event *event)
 {
-    return name_has(event, "cudnn") ? ATTENTION_CUDNN : ATTENTION_FA2;
+    return operator_name_contains(event, "cudnn") ? ATTENTION_CUDNN : ATTENTION_FA2;
 }
 
-static enum status attention_work_of_event(const struct recorded_maker *m, uint32_t number,
-                                           struct work *work)
+static enum status attention_work_of_event(const struct recorded_schedule_builder *m,
+                                           uint32_t number, struct work *work)
 {
     const struct step_event *event = &m->recording->event[number];
-    const bool backward = name_has(event, "backward");
+    const bool backward = operator_name_contains(event, "backward");
     const struct step_tensor *q = recorded_read_tensor(m, event, backward),
                              *k = recorded_read_tensor(m, event, backward + 1);
     if (q == NULL || k == NULL || q->dim_count != 4 || k->dim_count != 4)
-        return recorded_fault(m, number,
-                              "attention of this form is not priced: q and k of (batch, heads, "
-                              "tokens, width) are expected");
+        return recorded_report_event_error(
+            m, number,
+            "attention of this form is not priced: q and k of (batch, heads, "
+            "tokens, width) are expected");
     /* aten's own kernels, which SDPA calls, have tokens before heads */
     const bool tokens_first = strncmp(event->op_name, "_flash_attention_", 17) == 0 ||
                               strncmp(event->op_name, "_efficient_attention_", 21) == 0;
@@ -153,15 +157,16 @@ static enum status attention_work_of_event(const struct recorded_maker *m, uint3
     work->opaque.kernels = attention_impl_of(event);
     work->opaque.dtype = work->opaque.out_dtype = dtype_of(q);
     if (work->opaque.kv_heads < 1 || work->opaque.heads % work->opaque.kv_heads != 0)
-        return recorded_fault(m, number,
-                              "%lld heads of queries and %lld of keys do not go together",
-                              (long long)work->opaque.heads, (long long)work->opaque.kv_heads);
+        return recorded_report_event_error(
+            m, number, "%lld heads of queries and %lld of keys do not go together",
+            (long long)work->opaque.heads, (long long)work->opaque.kv_heads);
     return STATUS_OK;
 }
 
 /* ---- what memory limits ---- */
 
-static bool copies_strided_elements(const struct recorded_maker *m, const struct step_event *event)
+static bool copies_strided_elements(const struct recorded_schedule_builder *m,
+                                    const struct step_event *event)
 {
     for (uint32_t i = 0; i < event->in_count; i++)
         if (m->recording->tensor[event->in_begin + i].is_strided)
@@ -172,15 +177,17 @@ static bool copies_strided_elements(const struct recorded_maker *m, const struct
     return false;
 }
 
-static enum opaque_cost memory_class_of(const struct recorded_maker *m,
-                                        const struct step_event *event)
+static enum opaque_cost opaque_cost_of_memory_operator(const struct recorded_schedule_builder *m,
+                                                       const struct step_event *event)
 {
     switch ((enum step_event_kind)event->kind) {
     case STEP_REDUCTION:
         return OPAQUE_REDUCE;
     case STEP_INDEX:
-        return name_has(event, "scatter") || name_has(event, "index_put") ||
-                       name_has(event, "index_add") || name_has(event, "embedding_dense_backward")
+        return operator_name_contains(event, "scatter") ||
+                       operator_name_contains(event, "index_put") ||
+                       operator_name_contains(event, "index_add") ||
+                       operator_name_contains(event, "embedding_dense_backward")
                    ? OPAQUE_SCATTER
                    : OPAQUE_GATHER;
     case STEP_COPY:
@@ -211,8 +218,8 @@ static bool have_same_layout(const struct step_tensor *a, const struct step_tens
 /* Returns the number of elements that an elementwise kernel accesses one by one: all elements if it broadcasts, strides
  * or mixes floating-point dtypes; else 0, since it then accesses several at once. The result is also 0 for kernels over
  * lists of tensors, which do not stride, and for kernels that Inductor writes (triton_). */
-static double elements_touched_singly(const struct recorded_maker *m,
-                                      const struct step_event *event)
+static double elements_accessed_one_by_one(const struct recorded_schedule_builder *m,
+                                           const struct step_event *event)
 {
     const struct step_tensor *y = recorded_written_tensor(m, event, 0);
     if (y == NULL || strncmp(event->op_name, "_f", 2) == 0 || /* _foreach_, _fused_ */
@@ -229,23 +236,24 @@ static double elements_touched_singly(const struct recorded_maker *m,
 
 /* Returns the number of elements that a kernel processes more slowly than memory moves them, multiplied by the number
  * of its passes over them (docs/costs.md); 0: memory limits the kernel. */
-static double slow_element_passes(const struct recorded_maker *m, const struct step_event *event)
+static double slow_element_passes(const struct recorded_schedule_builder *m,
+                                  const struct step_event *event)
 {
     enum { ROW_KEPT_BYTES = 48 << 10 }; /* of a row of a softmax: the shared memory of a block */
     const struct step_tensor *x = recorded_read_tensor(m, event, 0),
                              *y = recorded_written_tensor(m, event, 0);
     if (event->kind == STEP_ELEMENTWISE)
-        return elements_touched_singly(m, event);
+        return elements_accessed_one_by_one(m, event);
     if (event->kind == STEP_COPY && name_is(event, "cat") && y != NULL)
         return copies_strided_elements(m, event) ? count_elements(y) : 0;
-    if (event->kind == STEP_REDUCTION && name_has(event, "_softmax") && x != NULL &&
+    if (event->kind == STEP_REDUCTION && operator_name_contains(event, "_softmax") && x != NULL &&
         x->dim_count > 0 &&
         (double)dimension_from_end(x, 0) * (double)dtype_bytes(dtype_of(x)) > ROW_KEPT_BYTES)
-        return count_elements(x) * (name_has(event, "backward") ? 1.15 : 1);
+        return count_elements(x) * (operator_name_contains(event, "backward") ? 1.15 : 1);
     return 0;
 }
 
-enum status recorded_operator_work(const struct recorded_maker *m, uint32_t number,
+enum status recorded_operator_work(const struct recorded_schedule_builder *m, uint32_t number,
                                    struct work *work)
 {
     const struct step_event *event = &m->recording->event[number];
@@ -255,7 +263,7 @@ enum status recorded_operator_work(const struct recorded_maker *m, uint32_t numb
     if (event->kind == STEP_ATTENTION)
         return attention_work_of_event(m, number, work);
     work->opaque.bytes = llround(event->read_bytes + event->written_bytes);
-    work->opaque.as = memory_class_of(m, event);
+    work->opaque.as = opaque_cost_of_memory_operator(m, event);
     work->opaque.slow = llround(slow_element_passes(m, event));
     if (event->kind == STEP_CONVOLUTION)
         convolution_work(m, event, work);
@@ -264,8 +272,8 @@ enum status recorded_operator_work(const struct recorded_maker *m, uint32_t numb
 
 /* ---- collectives ---- */
 
-enum dtype recorded_dtype_of_move(const struct recorded_maker *m, const struct step_event *event,
-                                  enum work_kind kind)
+enum dtype recorded_dtype_of_collective(const struct recorded_schedule_builder *m,
+                                        const struct step_event *event, enum work_kind kind)
 {
     const struct step_tensor *x = recorded_read_tensor(m, event, 0);
     if (kind != WORK_REDUCE_SCATTER && kind != WORK_ALL_REDUCE && kind != WORK_REDUCE)
@@ -273,12 +281,12 @@ enum dtype recorded_dtype_of_move(const struct recorded_maker *m, const struct s
     return x != NULL && x->dtype <= STEP_F64 ? dtype_of(x) : DTYPE_F32;
 }
 
-bool recorded_is_join(const struct step_event *event)
+bool recorded_only_joins_collective(const struct step_event *event)
 {
-    return event->kind == STEP_COLLECTIVE && name_has(event, "wait_tensor");
+    return event->kind == STEP_COLLECTIVE && operator_name_contains(event, "wait_tensor");
 }
 
-enum status recorded_collective_work(const struct recorded_maker *m, uint32_t number,
+enum status recorded_collective_work(const struct recorded_schedule_builder *m, uint32_t number,
                                      struct work *work)
 {
     static const struct {
@@ -300,38 +308,41 @@ enum status recorded_collective_work(const struct recorded_maker *m, uint32_t nu
     size_t i = 0;
     if (recorded_is_message(event))
         return recorded_message_work(m, number, work);
-    while (i < ARRAY_LEN(names) && !name_has(event, names[i].part))
+    while (i < ARRAY_LEN(names) && !operator_name_contains(event, names[i].part))
         i++;
     if (i == ARRAY_LEN(names))
-        return recorded_fault(m, number,
-                              "this collective is not predicted from a recording: gathers, "
-                              "reductions, all-to-alls, broadcasts and barriers are");
+        return recorded_report_event_error(
+            m, number,
+            "this collective is not predicted from a recording: gathers, "
+            "reductions, all-to-alls, broadcasts and barriers are");
     if (event->group == UINT32_MAX)
-        return recorded_fault(m, number, "has no member 'g', the group of its ranks");
-    const int64_t group = m->group_of_program[event->group],
+        return recorded_report_event_error(m, number, "has no member 'g', the group of its ranks");
+    const int64_t group = m->schedule_group_by_program_group[event->group],
                   ranks = m->recording->group[event->group].rank_count;
     int64_t bytes = llround(event->full_tensor_bytes);
     *work = (struct work){.kind = (uint8_t)names[i].kind};
     work->p[0] = group;
     if (work->kind == WORK_BARRIER)
         return STATUS_OK;
-    if (work->kind == WORK_ALL_TO_ALL && event->sent_to_index >= 0) { /* a step of a ring */
+    if (work->kind == WORK_ALL_TO_ALL &&
+        event->index_in_group_sent_to >= 0) { /* a step of a ring */
         const int64_t own =
             recorded_index_in(&m->recording->group[event->group], m->recording->rank);
         *work = (struct work){.kind = WORK_SHIFT};
         work->p2p.group = group;
-        work->p2p.by = (event->sent_to_index - own + ranks) % ranks;
-        work->p2p.bytes = llround(event->most_sent_bytes);
+        work->p2p.by = (event->index_in_group_sent_to - own + ranks) % ranks;
+        work->p2p.bytes = llround(event->most_bytes_sent_by_a_rank);
         return STATUS_OK;
     }
-    if (work->kind == WORK_ALL_TO_ALL && event->most_sent_bytes > 0) /* the largest piece decides */
-        bytes = ranks * llround(event->most_sent_bytes);
+    if (work->kind == WORK_ALL_TO_ALL &&
+        event->most_bytes_sent_by_a_rank > 0) /* the largest piece decides */
+        bytes = ranks * llround(event->most_bytes_sent_by_a_rank);
     if (work->kind == WORK_ALL_GATHER) /* `full` is what all members gather, and ours is one part */
         bytes = (bytes + ranks - 1) / ranks;
     /* bytes are rounded to whole elements, which divide evenly over the members */
     const bool cut = work->kind == WORK_REDUCE_SCATTER || work->kind == WORK_ALL_TO_ALL;
     const int64_t piece =
-        (int64_t)dtype_bytes(recorded_dtype_of_move(m, event, (enum work_kind)work->kind)) *
+        (int64_t)dtype_bytes(recorded_dtype_of_collective(m, event, (enum work_kind)work->kind)) *
         (cut ? ranks : 1);
     bytes = (bytes + piece - 1) / piece * piece;
     work->p[1] = bytes > 0 ? bytes : piece;

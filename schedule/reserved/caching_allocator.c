@@ -199,8 +199,8 @@ static uint32_t add_block(struct caching_allocator *a, int pool, uint64_t addres
 static uint32_t add_new_block(struct caching_allocator *a, int pool, uint64_t bytes,
                               uint32_t before)
 {
-    uint64_t address = a->next_address[pool];
-    a->next_address[pool] += bytes;
+    uint64_t address = a->next_address_by_pool[pool];
+    a->next_address_by_pool[pool] += bytes;
     return add_block(a, pool, address, bytes, before, NO_ROW);
 }
 
@@ -223,8 +223,8 @@ static uint32_t split_off_rest(struct caching_allocator *a, uint32_t row, uint64
 {
     struct caching_block b = a->block[row];
     uint32_t rest = add_block(a, b.pool, b.address + size, b.size - size, row, b.block_after);
-    if (a->end_block[b.pool] == row + 1)
-        a->end_block[b.pool] = rest + 1;
+    if (a->end_block_by_pool_plus_1[b.pool] == row + 1)
+        a->end_block_by_pool_plus_1[b.pool] = rest + 1;
     a->block[row].size = size;
     return rest;
 }
@@ -246,8 +246,8 @@ static void release_free_pages(struct caching_allocator *a, uint32_t row)
         a->block[before].block_after = NO_ROW;
     if (after != NO_ROW)
         a->block[after].block_before = NO_ROW;
-    if (a->end_block[b.pool] == pages + 1)
-        a->end_block[b.pool] = 0;
+    if (a->end_block_by_pool_plus_1[b.pool] == pages + 1)
+        a->end_block_by_pool_plus_1[b.pool] = 0;
     release_row(a, pages);
     if (pages != row)
         add_free(a, row);
@@ -270,7 +270,8 @@ static void release_all_free_pages(struct caching_allocator *a)
 static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     for (bool tried = false;; tried = true) {
-        uint32_t last = a->end_block[pool] > 0 ? a->end_block[pool] - 1 : NO_ROW;
+        uint32_t last =
+            a->end_block_by_pool_plus_1[pool] > 0 ? a->end_block_by_pool_plus_1[pool] - 1 : NO_ROW;
         bool extends = last != NO_ROW && !a->block[last].is_used;
         uint64_t bytes =
             round_up(rounded - (extends ? a->block[last].size : 0), page_bytes_of(pool));
@@ -282,11 +283,11 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
         if (extends) {
             remove_free(a, last);
             a->block[last].size += bytes;
-            a->next_address[pool] += bytes;
+            a->next_address_by_pool[pool] += bytes;
             return last;
         }
         uint32_t row = add_new_block(a, pool, bytes, last);
-        a->end_block[pool] = row + 1;
+        a->end_block_by_pool_plus_1[pool] = row + 1;
         return row;
     }
 }
@@ -329,8 +330,8 @@ static void merge_blocks(struct caching_allocator *a, uint32_t low, uint32_t hig
     b->block_after = c->block_after;
     if (b->block_after != NO_ROW)
         a->block[b->block_after].block_before = low;
-    if (a->end_block[b->pool] == high + 1)
-        a->end_block[b->pool] = low + 1;
+    if (a->end_block_by_pool_plus_1[b->pool] == high + 1)
+        a->end_block_by_pool_plus_1[b->pool] = low + 1;
     release_row(a, high);
 }
 

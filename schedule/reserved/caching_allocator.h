@@ -51,9 +51,9 @@ struct caching_allocator {
         uint32_t count;
         size_t capacity;
     } free[CACHING_POOL_COUNT];
-    uint64_t next_address[CACHING_POOL_COUNT];
+    uint64_t next_address_by_pool[CACHING_POOL_COUNT];
     /* if is_expandable: by pool, 1 + the last block of the segment that grows; 0: the pool has no such segment */
-    uint32_t end_block[CACHING_POOL_COUNT];
+    uint32_t end_block_by_pool_plus_1[CACHING_POOL_COUNT];
 
     uint64_t reserved_bytes, used_bytes;           /* bytes of all segments; of all blocks in use */
     uint64_t reserved_peak_bytes, used_peak_bytes; /* the largest value that each has had */

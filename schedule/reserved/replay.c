@@ -89,9 +89,9 @@ static void add_persistent(struct replay *r, const struct buffers_by_first_op *c
                            uint32_t first)
 {
     for (uint32_t b = c->buffer_begin, end; b < c->buffer_end; b = end) {
-        uint32_t times = repeats_instances_of_state(c->ir, b);
+        uint32_t times = repeats_count_buffer_instances(c->ir, b);
         end = b + 1;
-        while (times > 1 && end < c->buffer_end && repeats_instances_of_state(c->ir, end) > 1)
+        while (times > 1 && end < c->buffer_end && repeats_count_buffer_instances(c->ir, end) > 1)
             end++;
         for (uint32_t copy = 0; copy < times; copy++)
             for (uint32_t i = b; i < end; i++)
@@ -103,7 +103,7 @@ static void add_persistent(struct replay *r, const struct buffers_by_first_op *c
 
 /* Returns an array with an element for each buffer of the role, from c->buffer_begin on: its bundle, if each tensor of
  * the bundle is allocated by itself; IR_NONE16 if the buffer is one block. */
-static uint16_t *bundles_allocated_singly(const struct buffers_by_first_op *c)
+static uint16_t *bundle_by_buffer_if_split(const struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
     uint16_t *bundle = heap_alloc((size_t)(c->buffer_end - c->buffer_begin) + 1, sizeof *bundle);
@@ -126,13 +126,13 @@ static uint16_t *bundles_allocated_singly(const struct buffers_by_first_op *c)
     return bundle;
 }
 
-/* Replaces the row of each buffer that bundles_allocated_singly() finds in device memory by one row for each tensor of
+/* Replaces the row of each buffer that bundle_by_buffer_if_split() finds in device memory by one row for each tensor of
  * its bundle. If the buffer is a rank's part of a bundle, each tensor takes the same share of it as of the whole
  * bundle. */
 static void divide_rows_by_tensor(struct replay *r, const struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
-    uint16_t *apart = bundles_allocated_singly(c);
+    uint16_t *apart = bundle_by_buffer_if_split(c);
     size_t count = 0, room = 0;
     struct replay_stay *row = NULL;
     for (uint32_t i = 0; i < r->row_count; i++) {
@@ -170,7 +170,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
 {
     struct buffers_by_first_op c = {.ir = ir, .role = role};
     const struct repeats *repeats = &ir->repeats;
-    uint32_t rows, begin = repeats_whole_id(repeats, role->op_begin);
+    uint32_t rows, begin = repeats_op_id_in_whole_list(repeats, role->op_begin);
     find_buffer_range(&c);
     sort_by_first_op(&c);
     struct repeat_row *row =
@@ -182,10 +182,11 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
         .op_count = repeats_whole_op_count(repeats, (uint32_t)(role - ir->role), role->op_count)};
     size_t held = 0;
     for (uint32_t b = c.buffer_begin; b < c.buffer_end; b++)
-        held += liveness_is_separate_persistent(ir, b) ? repeats_instances_of_state(ir, b) : 0;
+        held += liveness_is_separate_persistent(ir, b) ? repeats_count_buffer_instances(ir, b) : 0;
     r->row = heap_alloc(held + rows + 1, sizeof *r->row);
     uint32_t moments = how.moments_allocated_in_step ? first_op_of_moments(&c) : IR_NONE;
-    const uint32_t late = moments == IR_NONE ? 0 : repeats_whole_id(repeats, moments) - begin;
+    const uint32_t late =
+        moments == IR_NONE ? 0 : repeats_op_id_in_whole_list(repeats, moments) - begin;
     add_persistent(r, &c, false, 0);
     if (moments == IR_NONE)
         add_persistent(r, &c, true, 0);
@@ -209,8 +210,8 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
         bool gathers =
             ir->op.kind[first] == WORK_ALL_GATHER && ir->op.region[first] == REGION_WEIGHTS;
         r->row[r->row_count++] = (struct replay_stay){
-            buffer, repeats_op_referred(repeats, first, row[i].copy, first) - begin,
-            repeats_op_referred(repeats, first, row[i].copy, last) - begin, gathers, 0};
+            buffer, repeats_id_of_referred_op(repeats, first, row[i].copy, first) - begin,
+            repeats_id_of_referred_op(repeats, first, row[i].copy, last) - begin, gathers, 0};
     }
     if (moments != IR_NONE)
         add_persistent(r, &c, true, late);
@@ -269,9 +270,10 @@ static uint64_t allocator_state_at(const struct replay_pass *pass, uint32_t op, 
     const struct caching_allocator *a = pass->a;
     uint64_t state = hash_word(a->reserved_bytes, a->used_bytes);
     for (int pool = 0; pool < CACHING_POOL_COUNT; pool++) {
-        state = hash_word(state, a->next_address[pool]);
-        state =
-            hash_word(state, a->end_block[pool] > 0 ? a->block[a->end_block[pool] - 1].address : 1);
+        state = hash_word(state, a->next_address_by_pool[pool]);
+        state = hash_word(state, a->end_block_by_pool_plus_1[pool] > 0
+                                     ? a->block[a->end_block_by_pool_plus_1[pool] - 1].address
+                                     : 1);
     }
     for (uint32_t i = 0; i < a->count; i++) {
         const struct caching_block *b = &a->block[i];

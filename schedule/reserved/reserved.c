@@ -17,14 +17,14 @@
 
 /* Bytes of the buffers of one connection on one channel, in each direction, as NCCL allocates them since version 2.19:
  * in pages of 2 MiB. */
-#define CONNECTION_RECEIVE (10 * MIB)
-#define CONNECTION_SEND (2 * MIB)
+#define NCCL_RECEIVE_BYTES_PER_CHANNEL (10 * MIB)
+#define NCCL_SEND_BYTES_PER_CHANNEL (2 * MIB)
 enum {
-    CHANNELS_FABRIC = 24, /* for a communicator inside one fabric */
+    NCCL_CHANNELS_IN_FABRIC = 24, /* for a communicator inside one fabric */
     /* connections per channel for all-gather, reduce-scatter and broadcast */
-    CONNECTIONS_RING = 1,
+    NCCL_CONNECTIONS_OF_RING = 1,
     /* connections per channel if there are all-reduces: one of the ring, and two of the tree, up and down */
-    CONNECTIONS_RING_TREE = 3,
+    NCCL_CONNECTIONS_OF_RING_AND_TREE = 3,
     /* channels per peer for send and receive, in a communicator inside one fabric */
     PEER_CHANNELS_FABRIC = 8,
     /* channels per peer for send and receive with the peers in the rank's own fabric, in a communicator that has peers
@@ -32,7 +32,7 @@ enum {
     PEER_CHANNELS_NETWORK = 2,
 };
 /* bytes of one set of NCCL's send and receive buffers, which serves all peers that the network reaches */
-#define NETWORK_BUFFER_SET (64 * MIB)
+#define NCCL_NETWORK_BUFFER_SET_BYTES (64 * MIB)
 #define CUBLAS_WORKSPACE (8 * MIB + 128 * 1024)
 #define CUBLAS_WORKSPACE_90 (32 * MIB)
 #define CUBLAS_LT_WORKSPACE MIB
@@ -137,18 +137,20 @@ static const uint8_t connections_of_kind[WORK_KIND_COUNT] = {
 
 static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)
 {
-    int64_t channels = CHANNELS_FABRIC;
+    int64_t channels = NCCL_CHANNELS_IN_FABRIC;
     if (spans && cluster_inter_domain_channel_count(cluster, cluster->nic.count) < channels)
         channels = cluster_inter_domain_channel_count(cluster, cluster->nic.count);
-    uint64_t connections = tree ? CONNECTIONS_RING_TREE : CONNECTIONS_RING;
-    return (uint64_t)channels * connections * (CONNECTION_RECEIVE + CONNECTION_SEND);
+    uint64_t connections = tree ? NCCL_CONNECTIONS_OF_RING_AND_TREE : NCCL_CONNECTIONS_OF_RING;
+    return (uint64_t)channels * connections *
+           (NCCL_RECEIVE_BYTES_PER_CHANNEL + NCCL_SEND_BYTES_PER_CHANNEL);
 }
 
 static uint64_t peer_bytes(bool spans, uint64_t peers_in_fabric)
 {
     uint64_t channels = spans ? PEER_CHANNELS_NETWORK : PEER_CHANNELS_FABRIC;
-    return peers_in_fabric * channels * (CONNECTION_RECEIVE + CONNECTION_SEND) +
-           (spans ? NETWORK_BUFFER_SET : 0);
+    return peers_in_fabric * channels *
+               (NCCL_RECEIVE_BYTES_PER_CHANNEL + NCCL_SEND_BYTES_PER_CHANNEL) +
+           (spans ? NCCL_NETWORK_BUFFER_SET_BYTES : 0);
 }
 
 /* Sets *peers_in_fabric to the number of peers in the rank's group that are in its fabric (NVLink). Sets *spans if the
@@ -362,7 +364,8 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
 
     /* The total says little about the memory that is needed, since the cache grows into all memory that there is. A
      * second run with a smaller limit finds whether less would do. */
-    uint64_t less = bounded ? (uint64_t)((1 - RESERVED_ERROR) * (double)out->available_bytes) : 0;
+    uint64_t less =
+        bounded ? (uint64_t)((1 - RESERVED_VERDICT_MARGIN) * (double)out->available_bytes) : 0;
     if (bounded && out->fits && out->total_bytes > less) {
         struct caching_allocator b = {.limit_bytes = allocator_limit(less, outside),
                                       .is_expandable = held.has_expandable_segments};

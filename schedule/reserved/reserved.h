@@ -37,7 +37,7 @@ enum reserved_part {
 
 /* The margin, as a share of the available memory, within which the verdict "fits" or "does not fit" is called too
  * close. We chose it: the error of verdicts has not been measured. */
-#define RESERVED_ERROR 0.03
+#define RESERVED_VERDICT_MARGIN 0.03
 
 struct reserved {
     uint64_t bytes[RESERVED_PART_COUNT];
@@ -47,7 +47,8 @@ struct reserved {
     /* no segment exceeded the available memory; the allocator gives free segments back to the device before one
      * would */
     bool fits;
-    bool is_tight; /* it fits, but would not fit on a device with RESERVED_ERROR less memory */
+    /* it fits, but would not fit on a device with RESERVED_VERDICT_MARGIN less memory */
+    bool is_tight;
     uint32_t communicator_count;
     /* pinned host memory of a rank: PyTorch rounds a pinned block up to a power of two, and keeps freed blocks for
      * later ones of the same size */

@@ -30,7 +30,8 @@ static buffer_id make_bound_input(struct emit *e, const char *stem, enum binding
                               .bundle = IR_NONE16,
                               .shard_group = IR_NONE16,
                               .gathered_group = gathered,
-                              .partial_axes = kind == BINDING_LOSS ? e->group.loss_axes : 0};
+                              .partial_axes =
+                                  kind == BINDING_LOSS ? e->group.axes_with_partial_loss : 0};
     return emit_bound_buffer(e, stem, binding, CATEGORY_INPUT, dtype, count);
 }
 
@@ -65,8 +66,8 @@ static void make_inputs(struct emit *e)
     e->positions_gathered = e->positions_own = e->positions;
     if (e->group.hp != IR_NONE16)
         e->positions_gathered =
-            make_bound_input(e, "all_positions", BINDING_POSITIONS, e->group.core_positions,
-                             DTYPE_I32, places * c->hp);
+            make_bound_input(e, "all_positions", BINDING_POSITIONS,
+                             e->group.group_of_core_positions, DTYPE_I32, places * c->hp);
     if (c->row_ranks > 1)
         e->positions_own = make_bound_input(e, "own_positions", BINDING_POSITIONS, IR_NONE16,
                                             DTYPE_I32, places / c->row_ranks);
@@ -75,13 +76,13 @@ static void make_inputs(struct emit *e)
 }
 
 /* Adds the streams of a ring of several ranks: one for messages of keys and values and one for those of their
- * gradients; with the switch ring_one_stream, one for both. Each stream has a communicator of its own. */
+ * gradients; with the switch ring_messages_share_stream, one for both. Each stream has a communicator of its own. */
 static void make_ring_streams(struct emit *e, struct ring *ring, const char *kv, const char *dkv)
 {
     if (ring->size == 1)
         return;
     ring->kv_stream = ir_add_stream(e->ir, kv, STREAM_COMM);
-    ring->dkv_stream = e->choices->profile->ring_one_stream
+    ring->dkv_stream = e->choices->profile->ring_messages_share_stream
                            ? ring->kv_stream
                            : ir_add_stream(e->ir, dkv, STREAM_COMM);
 }
@@ -273,7 +274,7 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
         pass_remove_dead_copies(e, &list);
     if (layers && c->kernels == KERNELS_LIGER)
         pass_gradients_in_place(e, &list);
-    pass_bound_stored_chunks(e, &list);
+    pass_limit_chunks_being_stored(e, &list);
     if (layers && (c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
                    c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD))
         pass_offload_checkpoints(e, &list);
@@ -402,7 +403,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         routing_init_even(&staging.routing, &staging.arena, (uint32_t)c->model->experts,
                           (uint32_t)c->model->experts_per_token, (uint32_t)c->model->layers);
     staging.routing.capacity = c->expert_capacity;
-    staging.routing.is_spread = dispatcher_facts[c->dispatcher].sends_once;
+    staging.routing.spreads_experts_of_token = dispatcher_facts[c->dispatcher].sends_once;
     staging.global_batch = c->global_batch;
     staging.micro_batch = c->micro_batch;
     staging.dtype = c->dtype;
@@ -500,7 +501,7 @@ static bool short_list_layers(struct choices *c, struct transformer *model, stru
     c->model = model;
     *r = (struct repeats){.copies_per_gap = (uint32_t)((all - model->layers) / period),
                           .first_copied_value = (int32_t)length / 2,
-                          .max_value_distance = 3,
+                          .max_distance_of_iteration_values = 3,
                           .layers_per_period = (int32_t)period};
     return true;
 }
@@ -524,7 +525,7 @@ static bool short_list_units(struct choices *c, struct repeats *r, uint32_t leng
         return false;
     *r = (struct repeats){.copies_per_gap = all - units,
                           .first_copied_value = (int32_t)(c->pp + length / 2) + 2,
-                          .max_value_distance = (int32_t)c->pp + 3,
+                          .max_distance_of_iteration_values = (int32_t)c->pp + 3,
                           .iterations_are_units = true,
                           .layers_per_period = 1};
     c->accumulation = units;

@@ -36,7 +36,7 @@ void combined_begin_backward(struct emit *e)
 void combined_begin_part(struct emit *e, enum combined_part part)
 {
     const struct emit_combined *c = &e->combined;
-    const uint32_t place = 1 + c->layer_number * LAYER_PARTS + (uint32_t)part;
+    const uint32_t place = 1 + c->layer_number * COMBINED_PARTS_OF_LAYER + (uint32_t)part;
     if (!c->is_emitting_both)
         return;
     assert(place >= c->begin[c->begin_count - 1].place && "parts are in order");

@@ -15,16 +15,17 @@
 
 /* The parts of a layer of the forward and of one of the backward, in the order in which they are listed together. */
 enum combined_part {
-    BACKWARD_FIRST,          /* up to the exchange of the gradients of results, included */
-    FORWARD_FIRST,           /* attention and the router, up to the first exchange */
-    BACKWARD_EXPERTS,        /* the experts, or the dense feed-forward part */
-    FORWARD_EXCHANGE,        /* the exchange of tokens */
-    BACKWARD_EXPERT_WEIGHTS, /* the gradients of the experts' weights, if they are delayed */
-    BACKWARD_EXCHANGE,       /* the exchange of the gradients of tokens */
-    FORWARD_EXPERTS,         /* the experts and the exchange of results, or the dense part */
-    BACKWARD_LAST,           /* the router and attention */
-    LAYER_PARTS,
-    FORWARD_NEXT = LAYER_PARTS + FORWARD_FIRST /* FORWARD_FIRST of the next layer */
+    COMBINED_BACKWARD_TO_EXCHANGE,  /* up to the exchange of the gradients of results, included */
+    COMBINED_FORWARD_TO_EXCHANGE,   /* attention and the router, up to the first exchange */
+    BACKWARD_EXPERTS,               /* the experts, or the dense feed-forward part */
+    FORWARD_EXCHANGE,               /* the exchange of tokens */
+    BACKWARD_EXPERT_WEIGHTS,        /* the gradients of the experts' weights, if they are delayed */
+    BACKWARD_EXCHANGE,              /* the exchange of the gradients of tokens */
+    FORWARD_EXPERTS,                /* the experts and the exchange of results, or the dense part */
+    COMBINED_BACKWARD_OF_ATTENTION, /* the router and attention */
+    COMBINED_PARTS_OF_LAYER,
+    FORWARD_NEXT = COMBINED_PARTS_OF_LAYER +
+                   COMBINED_FORWARD_TO_EXCHANGE /* COMBINED_FORWARD_TO_EXCHANGE of the next layer */
 };
 
 /* Begins a forward and a backward that are listed together: ops emitted from now on belong to the forward. */

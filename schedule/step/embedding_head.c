@@ -8,7 +8,7 @@
 
 /* Returns the parameter `part` of work on the embedding or, if `head` is set, on the head: 1 + the group over which its
  * rows are divided; 0: every rank has all rows. */
-static int64_t vocabulary_part_of(const struct emit *e, bool head)
+static int64_t vocabulary_group_of_work(const struct emit *e, bool head)
 {
     bool cut = e->choices->vocabulary == VOCABULARY_CUT ||
                (head && e->choices->vocabulary == VOCABULARY_GATHERED);
@@ -71,9 +71,9 @@ buffer_id embedding_forward(struct emit *e)
     struct view x = positions
                         ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows, h)
                         : emit_residual_stream(e);
-    if (vocabulary_part_of(e, false) > 0) {
+    if (vocabulary_group_of_work(e, false) > 0) {
         struct view found = tensor_product_output(e, x, h, "found_all");
-        emit_table_lookup(e, WEIGHT_EMBEDDING, vocabulary_part_of(e, false),
+        emit_table_lookup(e, WEIGHT_EMBEDDING, vocabulary_group_of_work(e, false),
                           unit_tokens_or_labels(e, e->tokens, "unit_tokens"), found, e->unit.rows);
         tensor_reduce_scatter(e, found, x, TENSOR_SEQUENCES);
     } else if (e->choices->row_ranks > 1) {
@@ -113,7 +113,7 @@ static void emit_keep_own_rows(struct emit *e, uint32_t bundle, struct view othe
         emit_tensor_like(e, dtable, (int64_t)dtable.count, "own_rows", MEMORY_HBM);
     emit_cast(e, dtable, rows);
     emit_extend_lifetime(e, others.buffer, e->last_compute);
-    e->weights.bundle[bundle].other_ranks_grad = others;
+    e->weights.bundle[bundle].gradient_rows_of_other_ranks = others;
 }
 
 /* Emits the gradient of a table from dx, which has `rows` rows. index: the number of the table's row for each of
@@ -136,7 +136,7 @@ static void emit_table_gradient(struct emit *e, enum weight weight, int64_t part
     }
     /* embedding_dense_backward() writes a gradient of its own; if the head is tied, autograd then adds it to the head's
      * gradient */
-    const bool apart = accumulate && !whole && e->choices->profile->grads_to_none;
+    const bool apart = accumulate && !whole && e->choices->profile->frees_gradients_between_steps;
     if (apart)
         write[0] = emit_tensor_like(e, gradient, (int64_t)gradient.count, "dense_grad", MEMORY_HBM);
     emit_op(e, e->stream.compute, &work, (struct view[]){dx, index, write[0]},
@@ -154,7 +154,7 @@ void embedding_backward(struct emit *e, buffer_id dx)
         return;
     e->tags.region = REGION_EMBEDDING;
     struct view dx_all = tensor_gather(e, view_whole(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
-    emit_table_gradient(e, WEIGHT_EMBEDDING, vocabulary_part_of(e, false), dx_all,
+    emit_table_gradient(e, WEIGHT_EMBEDDING, vocabulary_group_of_work(e, false), dx_all,
                         unit_tokens_or_labels(e, e->tokens, "unit_tokens"), e->unit.rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
         emit_table_gradient(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * n, n, h), own_positions(e, i),
@@ -294,7 +294,7 @@ static struct view loss_and_gradient_compiled(struct emit *e, struct view logits
 }
 
 /* Returns the fp32 logits over which the loss will write: `wide` or, if the profile makes a copy, a copy of it. */
-static struct view copied_logits(struct emit *e, struct view wide, struct view labels)
+static struct view fp32_logits_to_overwrite(struct emit *e, struct view wide, struct view labels)
 {
     if (!e->choices->profile->loss_copies_logits)
         return wide;
@@ -309,8 +309,8 @@ static struct view loss_and_gradient_of_fp32_logits(struct emit *e, struct view 
 {
     return loss_and_gradient_in_place(
         e,
-        copied_logits(e, emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels)),
-                      labels),
+        fp32_logits_to_overwrite(
+            e, emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels)), labels),
         labels);
 }
 
@@ -333,7 +333,7 @@ static struct view loss_and_gradient_of_piece(struct emit *e, struct view logits
 
 /* Returns a tensor for `count` further fp32 numbers for each logit, which an op of the loss writes besides its
  * result. */
-static struct view new_extra_logits(struct emit *e, struct view labels, int64_t count)
+static struct view new_tensor_beside_logits(struct emit *e, struct view labels, int64_t count)
 {
     return emit_tensor(e, "loss_temporary", CATEGORY_LOGITS, DTYPE_U8,
                        (int64_t)labels.count * loss_columns(e), 4 * count);
@@ -359,7 +359,7 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
     const struct choices *c = e->choices;
     int64_t rows = (int64_t)labels.count, vocab = c->model->vocab,
             counted = averaged_token_count(e);
-    int64_t total = e->whole_model->vocab, part = vocabulary_part_of(e, true);
+    int64_t total = e->whole_model->vocab, part = vocabulary_group_of_work(e, true);
     struct view loss = view_whole(e, e->loss), from = logits, to = logits;
     struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
     struct view own = emit_tensor(e, "statistics", CATEGORY_LOGITS, DTYPE_F32, rows, 3);
@@ -368,12 +368,12 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
     if (c->loss == LOSS_COMPILED)
         to = new_logits_like(e, "d_logits", (enum dtype)c->dtype, labels);
     else if (c->loss != LOSS_TE && c->loss != LOSS_FUSED)
-        to = from = copied_logits(
+        to = from = fp32_logits_to_overwrite(
             e, emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels)), labels);
     bool parallel = c->loss == LOSS_PARALLEL;
     struct view written[2] = {own};
     if (parallel)
-        written[1] = new_extra_logits(e, labels, 2);
+        written[1] = new_tensor_beside_logits(e, labels, 2);
     struct work partial = {.kind = WORK_CROSS_ENTROPY_PARTIAL,
                            .loss_partial = {rows, vocab, 0, total, part}};
     op_id summed = emit_op(e, e->stream.compute, &partial, (struct view[]){from, labels}, 2,
@@ -383,7 +383,7 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
     /* loss_parallel() reduces the maximum, the sum and the label's logit by three collectives. Here they are two
      * all-reduces whose results nothing reads, and the gather. */
     for (int i = 1; parallel && i < 3; i++)
-        tensor_reduce_unread(e, view_slice(own, 0, rows));
+        tensor_emit_unread_reduction(e, view_slice(own, 0, rows));
     tensor_gather_to(e, own, all);
     struct work finish = {.kind = WORK_CROSS_ENTROPY_FINISH,
                           .p = {rows, vocab, counted, 0, e->loss_is_written}};
@@ -394,7 +394,7 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
     struct view zeros = {0};
     if (parallel) {
         zeros = emit_zeros(e, new_logits_like(e, "d_log_softmax", DTYPE_F32, labels));
-        written[1] = new_extra_logits(e, labels, 1);
+        written[1] = new_tensor_beside_logits(e, labels, 1);
     }
     if (parallel || c->loss == LOSS_SOFTMAX)
         to = new_logits_like(e, "softmax", DTYPE_F32, labels);
@@ -428,7 +428,8 @@ static struct view loss_and_gradient_of_gathered(struct emit *e, struct view log
     struct view own = emit_compute_tensor(e, "d_logits_own", CATEGORY_LOGITS, rows, vocab);
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
                             .loss_backward = {rows, vocab, averaged_token_count(e), 0,
-                                              e->whole_model->vocab, vocabulary_part_of(e, true)}};
+                                              e->whole_model->vocab,
+                                              vocabulary_group_of_work(e, true)}};
     emit_op(e, e->stream.compute, &backward, (struct view[]){logits, labels, e->loss_lse}, 3, &own,
             1);
     return own;
@@ -503,7 +504,7 @@ static struct view logits_gradient_of_piece(struct emit *e, struct view x, struc
     if (recomputes_logits(e))
         return gradient_of_recomputed_logits(e, x, labels);
     struct view logits = logits_of(e, x, labels);
-    if (vocabulary_part_of(e, true) == 0)
+    if (vocabulary_group_of_work(e, true) == 0)
         return loss_and_gradient_of_piece(e, logits, labels);
     return e->choices->vocabulary == VOCABULARY_GATHERED
                ? loss_and_gradient_of_gathered(e, logits, labels)
@@ -565,7 +566,7 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
         emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, part, WEIGHT_HEAD), view_none(),
                     view_rows(product.buffer, r.piece.begin, r.piece.rows, h), r.piece.rows, h,
                     vocab);
-        if (r.piece.begin + r.piece.rows == e->unit.rows && vocabulary_part_of(e, true) > 0)
+        if (r.piece.begin + r.piece.rows == e->unit.rows && vocabulary_group_of_work(e, true) > 0)
             tensor_reduce_scatter(e, product, view_whole(e, d_normed), TENSOR_SEQUENCES);
         emit_weight_grad(e, part, WEIGHT_HEAD, d_logits, r.x, vocab, h, r.piece.rows);
     }

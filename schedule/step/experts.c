@@ -89,8 +89,9 @@ static struct route_rows route_rows_of(const struct emit *e, uint32_t layer, int
     to.own_experts.capacity_rows = to.expert_copies;
     if (routing->expert_count == 0)
         return to;
-    const uint32_t list = routing->list_of_layer[layer];
-    const struct routing_fullest fullest = routing_find_fullest(routing, list, rows, ranks);
+    const uint32_t list = routing->share_list_by_layer[layer];
+    const struct routing_fullest_expert fullest =
+        routing_find_fullest_expert(routing, list, rows, ranks);
     to.own_experts = (struct expert_rows){fullest.copies * ranks, list + 1, to.expert_copies, 0};
     to.is_listed = c->expert_capacity.factor_millionths > 0 || c->dispatcher != DISPATCHER_ALLTOALL;
     if (c->expert_capacity.factor_millionths > 0) {
@@ -102,7 +103,7 @@ static struct route_rows route_rows_of(const struct emit *e, uint32_t layer, int
         to.read_rows = rows * ranks;
     } else if (dispatcher_facts[c->dispatcher].sends_once) {
         to.read_row_source = PERMUTE_ARRIVED;
-        to.read_rows = routing_find_arrived(routing, list, rows, ranks, NULL) * ranks;
+        to.read_rows = routing_count_arrived_tokens(routing, list, rows, ranks, NULL) * ranks;
     }
     return to;
 }
@@ -255,7 +256,7 @@ static void reorder_rank_rows(struct emit *e, enum work_kind kind, struct view x
 }
 
 /* True if copies of tokens, and not tokens, are sent to the ranks of their experts. */
-static bool sends_copies(const struct emit *e, const struct route_rows *rows)
+static bool sends_token_copies_to_experts(const struct emit *e, const struct route_rows *rows)
 {
     return e->choices->ep > 1 && !sends_tokens_not_copies(rows);
 }
@@ -265,7 +266,7 @@ static bool sends_copies(const struct emit *e, const struct route_rows *rows)
 static struct view emit_dispatch(struct emit *e, struct view x, struct copy_format format,
                                  const struct route_rows *rows)
 {
-    return sends_copies(e, rows)
+    return sends_token_copies_to_experts(e, rows)
                ? all_to_all(e, "received", CATEGORY_COMMUNICATION, x, format, rows, true)
                : x;
 }
@@ -275,7 +276,7 @@ static struct view emit_rows_to_expert_order(struct emit *e, const char *stem, s
                                              struct copy_format format,
                                              const struct route_rows *rows)
 {
-    if (!sends_copies(e, rows))
+    if (!sends_token_copies_to_experts(e, rows))
         return x;
     const struct view y = emit_tensor(e, stem, CATEGORY_ACTIVATION, format.dtype,
                                       rows->own_experts.capacity_rows, format.cols);
@@ -288,7 +289,7 @@ static struct view emit_rows_to_expert_order(struct emit *e, const char *stem, s
 static struct view emit_rows_to_rank_order(struct emit *e, struct view x, struct copy_format format,
                                            const struct route_rows *rows)
 {
-    if (!sends_copies(e, rows))
+    if (!sends_token_copies_to_experts(e, rows))
         return x;
     const struct view sent = emit_tensor(e, "sent", CATEGORY_COMMUNICATION, format.dtype,
                                          rows->own_experts.capacity_rows, format.cols);
@@ -300,7 +301,7 @@ static struct view emit_rows_to_rank_order(struct emit *e, struct view x, struct
 static struct view emit_combine_rows(struct emit *e, const char *stem, struct view sent,
                                      struct copy_format format, const struct route_rows *rows)
 {
-    return sends_copies(e, rows)
+    return sends_token_copies_to_experts(e, rows)
                ? all_to_all(e, stem, CATEGORY_ACTIVATION, sent, format, rows, false)
                : sent;
 }
@@ -327,8 +328,8 @@ static void wait_for_clamps(struct emit *e)
 }
 
 /* Emits the first product of the shared experts and their activation. */
-static void shared_experts_first(struct emit *e, uint32_t layer, struct view x, int64_t rows,
-                                 struct expert_saved *saved)
+static void shared_experts_up(struct emit *e, uint32_t layer, struct view x, int64_t rows,
+                              struct expert_saved *saved)
 {
     const struct transformer *m = e->choices->model;
     const int64_t f = m->shared_ffn;
@@ -340,17 +341,17 @@ static void shared_experts_first(struct emit *e, uint32_t layer, struct view x, 
     emit_compute(
         e, activation_work(e, WORK_SWIGLU, (struct expert_rows){.capacity_rows = rows}, f, false),
         &up, 1, &act, 1);
-    emit_discard(e, RECOMPUTE_SHARED_EXPERTS, up.buffer);
-    emit_discard(e, RECOMPUTE_SHARED_EXPERTS, act.buffer);
+    emit_record_discarded_buffer(e, RECOMPUTE_SHARED_EXPERTS, up.buffer);
+    emit_record_discarded_buffer(e, RECOMPUTE_SHARED_EXPERTS, act.buffer);
 }
 
 /* Emits the second product of the shared experts, and returns its result. */
-static struct view shared_experts_second(struct emit *e, uint32_t layer, int64_t rows,
-                                         const struct expert_saved *saved)
+static struct view shared_experts_down(struct emit *e, uint32_t layer, int64_t rows,
+                                       const struct expert_saved *saved)
 {
     const struct transformer *m = e->choices->model;
     const struct view y = emit_compute_tensor(e, "shared", CATEGORY_ACTIVATION, rows, m->hidden);
-    emit_discard(e, RECOMPUTE_SHARED_EXPERTS, y.buffer);
+    emit_record_discarded_buffer(e, RECOMPUTE_SHARED_EXPERTS, y.buffer);
     emit_matmul(e, MATMUL_NT, view_whole(e, saved->shared_act),
                 weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), y, rows, m->hidden,
                 m->shared_ffn);
@@ -388,8 +389,8 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct route_rows own = route_rows_of(e, layer, rows);
     struct view shared = view_none(), read = x;
     if (shares && c->shared_experts == SHARED_EXPERTS_BEFORE) {
-        shared_experts_first(e, layer, x, rows, saved);
-        shared = whole ? shared_experts_second(e, layer, rows, saved) : shared;
+        shared_experts_up(e, layer, x, rows, saved);
+        shared = whole ? shared_experts_down(e, layer, rows, saved) : shared;
     }
     const struct view logits = new_f32_tensor(e, "logits_router", rows, m->experts);
     struct view weights = new_f32_tensor(e, "expert_weights", rows, copies);
@@ -432,7 +433,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
         row_weights = emit_dispatch(e, row_weights, weight_format, &own);
     combined_begin_part(e, FORWARD_EXPERTS);
     if (shares && c->shared_experts == SHARED_EXPERTS_BOTH)
-        shared_experts_first(e, layer, x, rows, saved);
+        shared_experts_up(e, layer, x, rows, saved);
     const struct view permuted =
         emit_rows_to_expert_order(e, "dispatched", sent, hidden_format(e), &own);
     saved->permuted = permuted.buffer;
@@ -447,7 +448,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     wait_for_clamps(e);
     emit_compute(e, activation_work(e, WORK_SWIGLU, own.own_experts, f, inside),
                  (struct view[]){up, row_weights}, inside ? 2 : 1, &act, 1);
-    emit_discard(e, RECOMPUTE_MOE_ACT, act.buffer);
+    emit_record_discarded_buffer(e, RECOMPUTE_MOE_ACT, act.buffer);
     const struct view written =
         view_whole(e, emit_activation(e, "expert_y", own.own_experts.capacity_rows, h));
     emit_grouped_matmul(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
@@ -463,11 +464,11 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
         emit_sum_of_results(e, made, weights, routed, &own);
     combined_begin_part(e, FORWARD_NEXT);
     if (shares && c->shared_experts == SHARED_EXPERTS_COMBINE)
-        shared_experts_first(e, layer, x, rows, saved);
+        shared_experts_up(e, layer, x, rows, saved);
     if (!whole)
         return;
     if (shares && c->shared_experts != SHARED_EXPERTS_BEFORE)
-        shared = shared_experts_second(e, layer, rows, saved);
+        shared = shared_experts_down(e, layer, rows, saved);
     if (!sends_tokens_not_copies(&own))
         emit_sum_of_results(e, made, weights, routed, &own);
     if (shares)
@@ -476,8 +477,8 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
 
 /* Emits the backward of the second product of the shared experts and of their activation. Returns the gradient of the
  * first product's result. */
-static struct view shared_experts_second_backward(struct emit *e, uint32_t layer, struct view dy,
-                                                  int64_t rows, const struct expert_saved *saved)
+static struct view shared_experts_down_backward(struct emit *e, uint32_t layer, struct view dy,
+                                                int64_t rows, const struct expert_saved *saved)
 {
     const struct transformer *m = e->choices->model;
     const int64_t h = m->hidden, f = m->shared_ffn;
@@ -496,8 +497,8 @@ static struct view shared_experts_second_backward(struct emit *e, uint32_t layer
 }
 
 /* Emits the backward of the first product of the shared experts, and returns the gradient of x. */
-static struct view shared_experts_first_backward(struct emit *e, uint32_t layer, struct view x,
-                                                 struct view d_up, int64_t rows)
+static struct view shared_experts_up_backward(struct emit *e, uint32_t layer, struct view x,
+                                              struct view d_up, int64_t rows)
 {
     const struct transformer *m = e->choices->model;
     const int64_t h = m->hidden, f = m->shared_ffn;
@@ -546,7 +547,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const struct view d_sent = emit_dispatch(e, d_made, hidden_format(e), &own);
     combined_begin_part(e, BACKWARD_EXPERTS);
     if (both)
-        d_shared = shared_experts_second_backward(e, layer, dy, rows, saved);
+        d_shared = shared_experts_down_backward(e, layer, dy, rows, saved);
     const struct view d_written =
         emit_rows_to_expert_order(e, "d_dispatched", d_sent, hidden_format(e), &own);
     emit_grouped_matmul(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
@@ -586,7 +587,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         d_row_weights =
             emit_combine_rows(e, "d_returned_weights", d_row_weights, weight_format, &own);
     if (both)
-        d_shared = shared_experts_first_backward(e, layer, x, d_shared, rows);
+        d_shared = shared_experts_up_backward(e, layer, x, d_shared, rows);
 
     const struct view d_logits =
         emit_compute_tensor(e, "d_logits_router", CATEGORY_ACTIVATION, rows, m->experts);
@@ -598,7 +599,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         emit_combine_tokens(e, d_weights, total, DTYPE_F32, copies, &own);
         d_weights = total;
     }
-    combined_begin_part(e, BACKWARD_LAST);
+    combined_begin_part(e, COMBINED_BACKWARD_OF_ATTENTION);
     if (inside && !sums)
         emit_compute(e, weights_back, &d_row_weights, 1, &d_weights, 1);
     if (!sums)
@@ -619,8 +620,8 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     if (m->shared_ffn == 0)
         return;
     if (!both) {
-        d_shared = shared_experts_second_backward(e, layer, dy, rows, saved);
-        d_shared = shared_experts_first_backward(e, layer, x, d_shared, rows);
+        d_shared = shared_experts_down_backward(e, layer, dy, rows, saved);
+        d_shared = shared_experts_up_backward(e, layer, x, d_shared, rows);
     }
     emit_add(e, dx, d_shared, dx);
 }

@@ -25,10 +25,10 @@ struct role_writer {
     struct first_uses *first_uses;
     struct waits *waits;
     struct free_sets free_sets;
-    uint32_t states_end;      /* the first new buffer that is not persistent */
-    uint32_t *new_buffer;     /* new id of each old buffer; IR_NONE: none */
-    uint32_t *new_op;         /* new id of each old op */
-    uint32_t *dependency_row; /* for each old op, a row of e->dependency; IR_NONE: none */
+    uint32_t first_not_persistent_buffer; /* the first new buffer that is not persistent */
+    uint32_t *new_buffer;                 /* new id of each old buffer; IR_NONE: none */
+    uint32_t *new_op;                     /* new id of each old op */
+    uint32_t *dependency_row_by_op; /* for each old op, a row of e->dependency; IR_NONE: none */
     /* [rows of e->dependency] another row with the same waiting op; IR_NONE: none */
     uint32_t *next_dependency_row;
     uint32_t *next_number; /* [stems] the number of the next buffer */
@@ -55,7 +55,7 @@ static inline uint32_t write_buffer(struct role_writer *f, uint32_t from)
     return to;
 }
 
-/* Copies the columns of ops to their new rows; rewrite_op() later sets their operands and waits. Ops often have
+/* Copies the columns of ops to their new rows; write_operands_and_waits_of_op() later sets their operands and waits. Ops often have
  * consecutive ids, and those are copied together. */
 static void copy_op_columns(struct role_writer *f, const struct op_list *list)
 {
@@ -74,17 +74,17 @@ static void copy_op_columns(struct role_writer *f, const struct op_list *list)
 static inline uint32_t translate_operand(struct role_writer *f, uint32_t operand,
                                          struct touch *touch)
 {
-    if (!(operand & IR_RANGE)) {
+    if (!(operand & IR_OPERAND_IS_RANGE_ROW)) {
         touch->first_element = 0;
         touch->end_element = WAITS_END_OF_BUFFER;
         return touch->buffer = write_buffer(f, operand);
     }
-    struct ir_range range = f->input->range[operand & ~IR_RANGE];
+    struct ir_range range = f->input->range[operand & ~IR_OPERAND_IS_RANGE_ROW];
     const struct ir_extent *extent = &f->output->extent[range.extent];
     range.buffer.i = touch->buffer = write_buffer(f, range.buffer.i);
     touch->first_element = extent->begin;
     touch->end_element = extent->begin + extent->count;
-    return ir_add_range(f->output, range) | IR_RANGE;
+    return ir_add_range(f->output, range) | IR_OPERAND_IS_RANGE_ROW;
 }
 
 static void write_waits(struct role_writer *f, uint32_t row)
@@ -101,7 +101,7 @@ static void write_waits(struct role_writer *f, uint32_t row)
 
 /* Writes the row of old op i, of which all columns but operands and waits are set already, and sets its operands and
  * waits. */
-static void rewrite_op(struct role_writer *f, uint32_t i)
+static void write_operands_and_waits_of_op(struct role_writer *f, uint32_t i)
 {
     const struct op_table *in = &f->input->op;
     struct op_table *out = &f->output->op;
@@ -115,10 +115,10 @@ static void rewrite_op(struct role_writer *f, uint32_t i)
     out->operand_begin[row] = f->output->operand_count;
     f->output->operand_count += operands;
 
-    order_open_op(f->order, order_op_place_of(f->output, row), stream);
+    order_open_op(f->order, order_kind_of_op(f->output, row), stream);
     for (uint32_t k = 0; k < in->wait_count[i]; k++)
         waits_add_op(f->waits, f->new_op[f->input->wait[in->wait_begin[i] + k].i]);
-    for (uint32_t k = f->dependency_row[i]; k != IR_NONE; k = f->next_dependency_row[k])
+    for (uint32_t k = f->dependency_row_by_op[i]; k != IR_NONE; k = f->next_dependency_row[k])
         waits_add_op(f->waits, f->new_op[f->e->dependency[k].awaited_op.i]);
     for (uint32_t k = 0; k < operands; k++) {
         touch[k].is_write = k >= reads;
@@ -130,7 +130,7 @@ static void rewrite_op(struct role_writer *f, uint32_t i)
         write_waits(f, row);
     for (uint32_t k = 0; k < operands; k++) {
         first_uses_add_touch(f->first_uses, f->order, touch[k].buffer, row);
-        if (touch[k].buffer >= f->states_end)
+        if (touch[k].buffer >= f->first_not_persistent_buffer)
             free_sets_add_touch(&f->free_sets, f->order, touch[k].buffer, row);
     }
     order_close_op(f->order);
@@ -143,7 +143,7 @@ static void extend_free_sets(struct role_writer *f)
     struct ir *out = f->output;
     for (uint32_t i = 0; i < f->e->extension_count; i++) {
         uint32_t buffer = f->new_buffer[f->e->extension[i].buffer.i],
-                 until = f->new_op[f->e->extension[i].until_op.i];
+                 until = f->new_op[f->e->extension[i].kept_until_op.i];
         const op_id *set = ir_free_set(out, buffer);
         op_id held[IR_STREAMS_MAX + 1]; /* the last op of each stream, and of the host */
         uint16_t count = 0;
@@ -208,13 +208,13 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         .first_uses = first_uses,
         .new_buffer = ir_new_empty_ids(in->buffer.count),
         .new_op = heap_alloc(in->op.count, sizeof *f.new_op),
-        .dependency_row = ir_new_empty_ids(in->op.count),
+        .dependency_row_by_op = ir_new_empty_ids(in->op.count),
         .next_number = next_number_of_stems(out),
     };
     f.next_dependency_row =
         heap_alloc((size_t)e->dependency_count + 1, sizeof *f.next_dependency_row);
     for (uint32_t i = 0; i < e->dependency_count; i++) {
-        uint32_t *held = &f.dependency_row[e->dependency[i].waiting_op.i];
+        uint32_t *held = &f.dependency_row_by_op[e->dependency[i].waiting_op.i];
         f.next_dependency_row[i] = *held;
         *held = i;
     }
@@ -231,17 +231,17 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         if (liveness_is_persistent(in, b) && (touched == NULL || touched[b]))
             write_buffer(&f, b);
     free(touched);
-    f.states_end = out->buffer.count;
+    f.first_not_persistent_buffer = out->buffer.count;
     copy_op_columns(&f, list);
     for (uint32_t i = 0; i < list->count; i++)
-        rewrite_op(&f, list->op[i]);
+        write_operands_and_waits_of_op(&f, list->op[i]);
     waits_free(f.waits);
     free_sets_store(&f.free_sets, out, first_buffer);
     free_sets_release(&f.free_sets);
     extend_free_sets(&f);
     free(f.new_buffer);
     free(f.new_op);
-    free(f.dependency_row);
+    free(f.dependency_row_by_op);
     free(f.next_dependency_row);
     free(f.next_number);
 }

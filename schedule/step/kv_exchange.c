@@ -66,7 +66,7 @@ void stage_return_kv(struct stage *s, const struct action *action)
     struct emit *e = s->e;
     uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
     uint32_t unit = action->unit % s->choices->subsequences;
-    bool first = unit == multiplex_back_begin(s->choices, chunk);
+    bool first = unit == multiplex_shared_back_begin(s->choices, chunk);
     struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
     /* At the first unit, the owner puts the gradients that the stages computed in shared units aside, and starts new

@@ -50,7 +50,7 @@ static int mlp_product_count(const struct emit *e)
 
 /* True if pieces of the feed-forward part save only their input, as in FPDT and in the tiled MLP that UPipe uses (ALST,
  * arXiv 2506.13996, section 3.1). Without that, cutting into pieces would save no memory in the backward. */
-static bool recomputes_pieces(const struct emit *e)
+static bool ffn_pieces_save_only_input(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return c->attention == CHOICE_ATTENTION_FPDT ||
@@ -75,19 +75,20 @@ static int64_t memory_accesses_per_element(const struct emit *e, enum chain chai
         [CHAIN_AGAIN] = {22, 8},
         [CHAIN_BACKWARD] = {27, 23},
     };
-    return recomputes_pieces(e) && e->choices->profile->chunk_ffn_is_eager
+    return ffn_pieces_save_only_input(e) && e->choices->profile->chunk_ffn_is_eager
                ? counted[chain][is_gated(e)]
                : 0;
 }
 
 /* Returns the number of parts into which the rows of the first product are cut. It is 2 if selective checkpointing
- * saves only one of w1 and w3, unless pieces save only their input (recomputes_pieces()). Here w1 and w3 are one
+ * saves only one of w1 and w3, unless pieces save only their input (ffn_pieces_save_only_input()). Here w1 and w3 are one
  * product, so the results of half of its rows are saved instead, which takes the same bytes and flops; the other part
  * is recomputed. Else it is 1. */
 static uint32_t saved_up_product_divisor(const struct emit *e, int64_t rows)
 {
     const struct kept_products keeps = kept_products_of(e->choices);
-    bool halves = is_gated(e) && keeps.gate != keeps.up && !recomputes_pieces(e) && rows > 1;
+    bool halves =
+        is_gated(e) && keeps.gate != keeps.up && !ffn_pieces_save_only_input(e) && rows > 1;
     return halves ? FFN_PARTS : 1;
 }
 
@@ -123,7 +124,7 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
     /* The rows of extra_kept_rows() for all parts are added to the buffer of the last part: if any part is recomputed,
      * that one is. */
     int64_t beside =
-        keeps_up_product(e, parts) || recomputes_pieces(e) ? 0 : extra_kept_rows(e, rows);
+        keeps_up_product(e, parts) || ffn_pieces_save_only_input(e) ? 0 : extra_kept_rows(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
         struct piece part = emit_piece_of_rows(rows, parts, i);
         bool last = i + 1 == parts && beside > 0;
@@ -143,7 +144,7 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
         emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
                 1, (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
-    if (!recomputes_pieces(e) && (parts > 1 || keeps_up_product(e, parts)))
+    if (!ffn_pieces_save_only_input(e) && (parts > 1 || keeps_up_product(e, parts)))
         emit_mark_saved_product(e, up[0]);
 }
 
@@ -192,7 +193,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         tensor_reduce_scatter(e, product, y_rows, TENSOR_ANY);
     }
     e->tags.chunk = IR_NONE16;
-    emit_discard_function(e, RECOMPUTE_MLP, before, y);
+    emit_record_discarded_function(e, RECOMPUTE_MLP, before, y);
 }
 
 static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id dx)
@@ -209,13 +210,13 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
         struct view own = view_rows(dy, piece.begin, piece.rows, h);
         struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);
-        int64_t more = recomputes_pieces(e) ? 0 : rows * e->kept_extra_bytes.d_act / 2;
+        int64_t more = ffn_pieces_save_only_input(e) ? 0 : rows * e->kept_extra_bytes.d_act / 2;
         if (keeps_up_product(e, saved_up_product_divisor(e, rows)))
             more += extra_kept_rows(e, rows);
         buffer_id d_act = emit_activation(e, "d_act", rows + more, f);
         buffer_id d_up = emit_activation(e, "d_up", rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
-        if (recomputes_pieces(e)) {
+        if (ffn_pieces_save_only_input(e)) {
             saved->act[i] = emit_activation(e, "act", rows, f);
             e->tags.phase = PHASE_RECOMPUTE;
             mlp_up(e, layer, i, view_rows(saved->norm2, piece.begin, piece.rows, h), saved->act[i],
@@ -267,7 +268,7 @@ static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, 
                         &e->layer_saved[layer].experts[i]);
     }
     e->tags.chunk = IR_NONE16;
-    emit_discard_function(e, RECOMPUTE_MOE, before, y);
+    emit_record_discarded_function(e, RECOMPUTE_MOE, before, y);
 }
 
 static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy, buffer_id dx)
@@ -280,7 +281,7 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
         struct expert_saved *saved = &e->layer_saved[layer].experts[i];
         struct view x = view_rows(e->layer_saved[layer].norm2, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
-        if (recomputes_pieces(e)) {
+        if (ffn_pieces_save_only_input(e)) {
             e->tags.phase = PHASE_RECOMPUTE;
             experts_forward(e, layer, x, view_none(), piece.rows, saved);
             e->tags.phase = PHASE_BACKWARD;
@@ -354,8 +355,8 @@ static buffer_id emit_norm_before(struct emit *e, uint32_t layer, enum weight we
         return x;
     const buffer_id y = emit_norm_of_layer(e, layer, weight, "norm", x, stats);
     if (norm_is_an_operator(e, layer, weight)) {
-        emit_discard(e, RECOMPUTE_LAYERNORM, y);
-        emit_discard(e, RECOMPUTE_LAYERNORM, stats->buffer);
+        emit_record_discarded_buffer(e, RECOMPUTE_LAYERNORM, y);
+        emit_record_discarded_buffer(e, RECOMPUTE_LAYERNORM, stats->buffer);
     }
     return y;
 }
@@ -435,7 +436,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     struct layer_saved *saved = &e->layer_saved[layer];
     int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_columns(model);
 
-    combined_begin_part(e, FORWARD_FIRST);
+    combined_begin_part(e, COMBINED_FORWARD_TO_EXCHANGE);
     saved->x = x;
     saved->norm1 = emit_norm_before(e, layer, WEIGHT_NORM1, x, &saved->norm1_stats);
 
@@ -486,7 +487,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_columns(model);
 
     e->tags.region = REGION_LINEAR;
-    combined_begin_part(e, BACKWARD_FIRST);
+    combined_begin_part(e, COMBINED_BACKWARD_TO_EXCHANGE);
     buffer_id d_ffn = emit_norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn_out,
                                                saved->norm2_after_stats);
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
@@ -497,7 +498,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
         mlp_backward(e, layer, d_ffn, d_norm2);
         combined_begin_part(e, BACKWARD_EXPERT_WEIGHTS);
         emit_delayed_gradients(e);
-        combined_begin_part(e, BACKWARD_LAST);
+        combined_begin_part(e, COMBINED_BACKWARD_OF_ATTENTION);
     }
     /* without a norm that reads the kept result, its bytes stay in use until here */
     if (kept_products_of(e->choices).down && !has_norms_after(e))

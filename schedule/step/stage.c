@@ -96,7 +96,8 @@ static int64_t cache_tokens_of(const struct stage *s, uint32_t chunk)
     const struct choices *c = s->choices;
     bool shares = s->pipeline->is_multiplexed;
     uint32_t last =
-        (shares && s->e->stage > chunk ? multiplex_front_count(c, chunk) : c->subsequences) - 1;
+        (shares && s->e->stage > chunk ? multiplex_shared_front_count(c, chunk) : c->subsequences) -
+        1;
     int64_t begin = pipeline_tokens_before(c, last),
             rows = (pipeline_tokens_before(c, last + 1) - begin) / c->row_ranks;
     int64_t most = rows;
@@ -190,7 +191,8 @@ void stage_make_streams(struct stage *s)
         {{"comm.send_back", "comm.recv_back"}, {"comm.send_back_up", "comm.recv_back_up"}},
     };
     if (s->pipeline->is_multiplexed) {
-        s->e->stream.shared_comm = ir_add_stream(s->e->ir, "comm.stages", STREAM_COMM);
+        s->e->stream.comm_stream_of_sharing_stages =
+            ir_add_stream(s->e->ir, "comm.stages", STREAM_COMM);
         s->kv_to_stage_stream = ir_add_stream(s->e->ir, "comm.keys_out", STREAM_COMM);
         s->kv_from_stage_stream = ir_add_stream(s->e->ir, "comm.keys_in", STREAM_COMM);
         s->kv_grads_stream = ir_add_stream(s->e->ir, "comm.keys_back", STREAM_COMM);

@@ -37,7 +37,7 @@ struct stage {
     struct passage *passage;          /* row chunk * unit_count + unit */
     /* [units] the data that the unit's layers keep for the backward */
     struct layer_saved **saved_of_unit;
-    struct layer_saved **spare_saved; /* a stack of the rows of units that are done */
+    struct layer_saved **unused_layer_saved_rows; /* a stack of the rows of units that are done */
     uint32_t spare_saved_count;
     /* [micro-batches] an array with an element for each layer; NULL: there are no subsequences */
     struct prefix **prefix;

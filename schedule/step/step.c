@@ -37,8 +37,9 @@ struct layer_saved *layer_saved_new(struct emit *e)
 static struct layer_saved *layer_saved_of_unit(struct stage *s, uint32_t unit)
 {
     if (s->saved_of_unit[unit] == NULL)
-        s->saved_of_unit[unit] = s->spare_saved_count > 0 ? s->spare_saved[--s->spare_saved_count]
-                                                          : layer_saved_new(s->e);
+        s->saved_of_unit[unit] = s->spare_saved_count > 0
+                                     ? s->unused_layer_saved_rows[--s->spare_saved_count]
+                                     : layer_saved_new(s->e);
     return s->saved_of_unit[unit];
 }
 
@@ -87,7 +88,7 @@ static void emit_backward(struct stage *s, const struct action *action)
     stage_set_unit(s, chunk, action->unit, last ? PHASE_FORWARD : PHASE_BACKWARD);
     e->layer_saved = layer_saved_of_unit(s, action->unit);
     if (pipeline_has_remote_weights(s->choices))
-        weights_begin_unit(e);
+        weights_choose_gradients_of_unit(e);
     else
         weights_begin_micro_batch(e, action->unit / s->choices->subsequences);
     struct deferrals *deferrals = &stage_passage(s, action->chunk, action->unit)->deferrals;
@@ -119,7 +120,7 @@ static void emit_backward(struct stage *s, const struct action *action)
         embedding_backward(e, dx);
     e->weights.deferred = NULL;
     if (--s->actions_left[action->unit] == 0)
-        s->spare_saved[s->spare_saved_count++] = s->saved_of_unit[action->unit];
+        s->unused_layer_saved_rows[s->spare_saved_count++] = s->saved_of_unit[action->unit];
 }
 
 static void emit_weight_gradients(struct stage *s, const struct action *action)
@@ -160,9 +161,9 @@ static void emit_messages(struct stage *s, const struct action *done, const stru
 struct arrival {
     op_id send_op; /* the send of this action's message */
     /* the action that follows this one in the list that has this action */
-    uint32_t next_in_list;
+    uint32_t next_proven_action;
     /* the first action in this action's own list */
-    uint32_t first_in_list;
+    uint32_t first_proven_action;
 };
 
 /* The messages whose arrival later data from the receiver proves. The bytes of a sent message may be reused only if a
@@ -197,14 +198,14 @@ static void record_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uin
         return;
     while (begin < ir->op.count && ir->op.stream[begin] != s->e->stream.compute)
         begin++;
-    for (uint32_t k = a->action[i].first_in_list; begin < ir->op.count && k > 0;
-         k = a->action[k - 1].next_in_list)
+    for (uint32_t k = a->action[i].first_proven_action; begin < ir->op.count && k > 0;
+         k = a->action[k - 1].next_proven_action)
         emit_add_dependency(s->e, (op_id){begin}, a->action[k - 1].send_op);
     if (s->last_message.i == IR_NONE || a->ack_action[i] == PIPELINE_NO_ACTION)
         return;
-    uint32_t *first = &a->action[a->ack_action[i]].first_in_list;
+    uint32_t *first = &a->action[a->ack_action[i]].first_proven_action;
     a->action[i].send_op = s->last_message;
-    a->action[i].next_in_list = *first;
+    a->action[i].next_proven_action = *first;
     *first = i + 1;
 }
 
@@ -267,7 +268,7 @@ void emit_step(struct emit *e)
     size_t passages = (size_t)s.chunk_count * s.unit_count;
     s.passage = arena_array(&e->arena, passages, sizeof *s.passage);
     s.saved_of_unit = arena_array(&e->arena, s.unit_count, sizeof(struct layer_saved *));
-    s.spare_saved = arena_array(&e->arena, s.unit_count, sizeof(struct layer_saved *));
+    s.unused_layer_saved_rows = arena_array(&e->arena, s.unit_count, sizeof(struct layer_saved *));
     if (c->subsequences > 1)
         s.prefix = arena_array(&e->arena, c->accumulation, sizeof(struct prefix *));
     s.actions_left = arena_array(&e->arena, s.unit_count, sizeof *s.actions_left);

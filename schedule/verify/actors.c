@@ -11,7 +11,7 @@
 bool is_collective(enum work_kind kind)
 {
     const struct work_kind_info *info = work_kind_info(kind);
-    return info->param_count > 0 && info->param[0].is_group && !is_message(kind);
+    return info->param_count > 0 && info->param[0].is_value_group_id && !is_message(kind);
 }
 
 /* ---- ops ---- */
@@ -137,7 +137,7 @@ static void find_components(struct components *c, const struct ir *ir,
         for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
             uint32_t peer = find_peer_rank(ir, rank, routes->route[i].group, routes->route[i].by);
             if (peer != IR_NONE && ranks->role[peer] != IR_NONE16)
-                join_roots(parent, rank, peer);
+                join_sets_of_two(parent, rank, peer);
         }
     }
     /* A component is named by its root, the lowest of its ranks, and components are in the order of their roots. */
@@ -198,13 +198,14 @@ static void append_signature(struct signatures *signatures, const struct ir *ir,
 
 /* A set of components (ranks that communicate) with equal signatures. They share the actors of the one that was seen
  * first: one actor for each of its ranks, from first_actor on. */
-struct equal_components {
+struct components_with_equal_signatures {
     size_t begin, end; /* where the signature of the component begins and ends in signatures.word */
     uint32_t first_actor;
 };
 
 static bool has_same_signature(const struct signatures *signatures,
-                               const struct equal_components *a, const struct equal_components *b)
+                               const struct components_with_equal_signatures *a,
+                               const struct components_with_equal_signatures *b)
 {
     return a->end - a->begin == b->end - b->begin &&
            memcmp(signatures->word + a->begin, signatures->word + b->begin,
@@ -217,12 +218,13 @@ static void assign_actors(struct actors *a, const struct ir *ir, const struct ra
     struct components c = {0};
     find_components(&c, ir, ranks, routes, a->rank_count);
 
-    struct equal_components *kind = heap_alloc(c.count, sizeof *kind);
+    struct components_with_equal_signatures *kind = heap_alloc(c.count, sizeof *kind);
     uint32_t kinds = 0;
     struct signatures signatures = {0};
     for (uint32_t i = 0; i < c.count; i++) {
         uint32_t size = c.begin[i + 1] - c.begin[i], found = fold ? 0 : kinds;
-        struct equal_components new = {.begin = signatures.count, .first_actor = a->actor_count};
+        struct components_with_equal_signatures new = {.begin = signatures.count,
+                                                       .first_actor = a->actor_count};
         if (fold)
             append_signature(&signatures, ir, ranks, routes, &c, i);
         new.end = signatures.count;
@@ -266,10 +268,11 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
             uint32_t op = messages.op[k];
             const struct work *work = ir_work(ir, op);
             struct message new = {
-                .op = op, .actor = i, .peer_actor = IR_NONE, .partner_row = IR_NONE};
-            new.is_absent = !rank_passes_guard(ranks, ir->op.guard[op], a->lowest_rank[i]);
+                .op = op, .actor = i, .peer_actor = IR_NONE, .matching_message_row = IR_NONE};
+            new.is_left_out_by_guard =
+                !rank_passes_guard(ranks, ir->op.guard[op], a->lowest_rank[i]);
             uint32_t peer = find_peer_rank(ir, a->lowest_rank[i], work->p2p.group, work->p2p.by);
-            if (!new.is_absent && peer != IR_NONE)
+            if (!new.is_left_out_by_guard && peer != IR_NONE)
                 new.peer_actor = a->actor_of_rank[peer];
             a->message[count++] = new;
         }
@@ -278,7 +281,7 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
 }
 
 /* Matches sends with receives. Sends queue up per (source, destination, channel); receives take from the front. A
- * message without a partner keeps partner_row IR_NONE. */
+ * message without a partner keeps matching_message_row IR_NONE. */
 static void match_messages(struct actors *a, const struct ir *ir)
 {
     struct message_queue {
@@ -313,8 +316,8 @@ static void match_messages(struct actors *a, const struct ir *ir)
                 next[q->tail] = m;
                 q->tail = m;
             } else if (q && q->head != IR_NONE) {
-                message->partner_row = q->head;
-                a->message[q->head].partner_row = m;
+                message->matching_message_row = q->head;
+                a->message[q->head].matching_message_row = m;
                 q->head = next[q->head];
             }
         }

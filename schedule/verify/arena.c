@@ -57,7 +57,8 @@ static void check_shared_bytes(struct overlap_check *w, uint32_t buffer, uint32_
     uint32_t count = ir->buffer.free_count[other];
     const bool persistent = liveness_is_persistent(ir, buffer);
     if (count != 0 && !persistent && !liveness_is_persistent(ir, other) &&
-        first_uses_is_after_set(&w->first_uses, w->order, buffer, ir_free_set(ir, other), count))
+        first_uses_starts_after_free_set(&w->first_uses, w->order, buffer, ir_free_set(ir, other),
+                                         count))
         return;
     uint64_t begin = ir->buffer.offset[buffer], end = end_byte_of(ir, buffer);
     if (ir->buffer.offset[other] > begin)

@@ -148,7 +148,7 @@ static void report_unmatched(struct verifier *v, const struct actors *a, uint32_
 static void compare_matched(struct verifier *v, const struct actors *a, const struct message *send)
 {
     const struct ir *ir = v->ir;
-    const struct message *recv = &a->message[send->partner_row];
+    const struct message *recv = &a->message[send->matching_message_row];
     const struct work *out = ir_work(ir, send->op), *in = ir_work(ir, recv->op);
     const char *what = NULL;
     if (out->p2p.bytes != in->p2p.bytes)
@@ -176,10 +176,10 @@ void check_messages(struct verifier *v)
     uint32_t count = a->first_message[a->actor_count], there = 0;
     for (uint32_t m = 0; m < count; m++) {
         const struct message *message = &a->message[m];
-        if (message->is_absent)
+        if (message->is_left_out_by_guard)
             continue;
         there++;
-        if (message->partner_row == IR_NONE)
+        if (message->matching_message_row == IR_NONE)
             report_unmatched(v, a, m);
         else if (v->ir->op.kind[message->op] == WORK_SEND)
             compare_matched(v, a, message);

@@ -30,7 +30,7 @@ static void check_tiles(struct verifier *v, uint32_t list)
 
 /* An attention op over the tiles of a round. Ops with equal keys are of one layer and pass, and their rounds are
  * counted together. */
-struct counted_attention {
+struct attention_op_of_round {
     uint32_t op;
     int64_t key[6]; /* role, layer, micro, phase, kind, sequence */
     int64_t round;
@@ -38,7 +38,7 @@ struct counted_attention {
 
 static int compare_keys(const void *left, const void *right)
 {
-    const struct counted_attention *a = left, *b = right;
+    const struct attention_op_of_round *a = left, *b = right;
     for (size_t i = 0; i < ARRAY_LEN(a->key); i++)
         if (a->key[i] != b->key[i])
             return a->key[i] < b->key[i] ? -1 : 1;
@@ -46,7 +46,7 @@ static int compare_keys(const void *left, const void *right)
 }
 
 /* Checks that attention ops of one layer and pass, sorted by round, run every round that has tiles equally often. */
-static void check_rounds(struct verifier *v, const struct counted_attention *op, size_t count)
+static void check_rounds(struct verifier *v, const struct attention_op_of_round *op, size_t count)
 {
     const struct work *work = ir_work(v->ir, op->op);
     const enum plan_pass pass = work->kind == WORK_ATTENTION ? PLAN_FORWARD : PLAN_BACKWARD;
@@ -73,7 +73,7 @@ static void check_rounds(struct verifier *v, const struct counted_attention *op,
 void check_coverage(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct counted_attention *op = NULL;
+    struct attention_op_of_round *op = NULL;
     size_t ops = 0, capacity = 0;
     uint32_t lists = 0;
     /* if the schedule cannot have documents, nothing is checked here, and the rule `documents` reports a fault */
@@ -86,15 +86,15 @@ void check_coverage(struct verifier *v)
         for (uint32_t k = 0; k < ir->role[role].op_count; k++) {
             const uint32_t id = ir->role[role].op_begin + k;
             const struct work *work = ir_work(ir, id);
-            if (!work_has_documents(work) || work->attention.round == 0 ||
+            if (!work_pairs_depend_on_rank(work) || work->attention.round == 0 ||
                 visible_why_unfit_work(ir, work) != NULL)
                 continue;
             op = heap_grow(op, &capacity, ops + 1, sizeof *op);
-            op[ops++] =
-                (struct counted_attention){id,
-                                           {role, ir->op.layer[id], ir->op.micro[id],
-                                            ir->op.phase[id], work->kind, work->attention.sequence},
-                                           work->attention.round};
+            op[ops++] = (struct attention_op_of_round){id,
+                                                       {role, ir->op.layer[id], ir->op.micro[id],
+                                                        ir->op.phase[id], work->kind,
+                                                        work->attention.sequence},
+                                                       work->attention.round};
         }
     if (ops > 0)
         qsort(op, ops, sizeof *op, compare_keys);

@@ -57,7 +57,7 @@ static void check_attention_op(struct verifier *v, struct shape_faults *unfit, u
 {
     const struct ir *ir = v->ir;
     const struct work *work = ir_work(ir, op);
-    if (!work_has_documents(work)) {
+    if (!work_pairs_depend_on_rank(work)) {
         if (work->attention.sequence || work->attention.q_first || work->attention.kv_first ||
             work->attention.away || work->attention.away_out || work->attention.round ||
             work->attention.delta)

@@ -38,9 +38,11 @@ static inline struct op_sequence sequence_of(const struct exchange_ops *ops, con
 /* A send or receive of an actor. Message k of the actor is op k in its role's sequence of messages. */
 struct message {
     uint32_t op;
-    uint32_t actor, peer_actor; /* peer_actor IR_NONE: is_absent, or there is no such rank */
-    uint32_t partner_row;       /* row of the message that matches this one; IR_NONE: none does */
-    bool is_absent;             /* the guard fails, so the op sends or receives nothing */
+    uint32_t actor,
+        peer_actor; /* peer_actor IR_NONE: is_left_out_by_guard, or there is no such rank */
+    uint32_t
+        matching_message_row;  /* row of the message that matches this one; IR_NONE: none does */
+    bool is_left_out_by_guard; /* the guard fails, so the op sends or receives nothing */
 };
 
 struct actors {

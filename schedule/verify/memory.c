@@ -43,8 +43,8 @@ struct access {
 struct race_check {
     struct verifier *v;
     const struct order *order;
-    uint32_t all_ranks;           /* the set of all ranks of the role */
-    uint32_t *first_pile_of_slot; /* [slots] the top of each slot's first pile */
+    uint32_t all_ranks;              /* the set of all ranks of the role */
+    uint32_t *newest_access_by_slot; /* [slots] the top of each slot's first pile */
     struct access *access;
     size_t capacity;
     uint32_t count, spare_access;
@@ -137,7 +137,7 @@ static void check_slot_for_races(struct race_check *w, uint32_t slot, struct acc
     uint8_t stream = w->order->stream_of_op[new.op - w->order->first_op];
     /* the top of the pile to which the op's access belongs, and the top of the pile before it in the slot's list */
     uint32_t own = IR_NONE, before_own = IR_NONE;
-    uint32_t before = IR_NONE, top = w->first_pile_of_slot[slot];
+    uint32_t before = IR_NONE, top = w->newest_access_by_slot[slot];
     while (top != IR_NONE) {
         uint32_t next = w->access[top].next;
         /* accesses by ops of other roles are to the memory of other ranks, so such piles are dropped */
@@ -147,7 +147,8 @@ static void check_slot_for_races(struct race_check *w, uint32_t slot, struct acc
                                   : w->order->stream_of_op[w->access[top].op - w->order->first_op];
         bool writes = w->access[top].is_write;
         top = other_role ? IR_NONE : check_pile_for_races(w, top, new, view);
-        uint32_t *link = before == IR_NONE ? &w->first_pile_of_slot[slot] : &w->access[before].next;
+        uint32_t *link =
+            before == IR_NONE ? &w->newest_access_by_slot[slot] : &w->access[before].next;
         *link = top == IR_NONE ? next : top;
         if (top != IR_NONE) {
             w->access[top].next = next;
@@ -162,17 +163,17 @@ static void check_slot_for_races(struct race_check *w, uint32_t slot, struct acc
     if (new.ranks == 0 || (own != IR_NONE && w->access[own].op == new.op))
         return;
     uint32_t a = new_access(w);
-    uint32_t *link = own == IR_NONE || before_own == IR_NONE ? &w->first_pile_of_slot[slot]
+    uint32_t *link = own == IR_NONE || before_own == IR_NONE ? &w->newest_access_by_slot[slot]
                                                              : &w->access[before_own].next;
     new.older_access = own;
-    new.next = own == IR_NONE ? w->first_pile_of_slot[slot] : w->access[own].next;
+    new.next = own == IR_NONE ? w->newest_access_by_slot[slot] : w->access[own].next;
     w->access[a] = new;
     *link = a;
 }
 
 /* Checks that an op works in place only if its kind can, and then on exactly the same elements: with a partial overlap,
  * the result would depend on how the kernel is written. */
-static void check_in_place(struct verifier *v, uint32_t op)
+static void check_op_may_work_in_place(struct verifier *v, uint32_t op)
 {
     const struct ir *ir = v->ir;
     uint32_t reads = ir->op.read_count[op], writes = ir->op.write_count[op];
@@ -205,7 +206,7 @@ void check_races(struct verifier *v)
     const struct ir *ir = v->ir;
     const struct buffer_slots *slots = verifier_slots(v);
     struct race_check w = {.v = v,
-                           .first_pile_of_slot = ir_new_empty_ids(slots->slot_count),
+                           .newest_access_by_slot = ir_new_empty_ids(slots->slot_count),
                            .spare_access = IR_NONE,
                            .reported_op = IR_NONE};
     for (uint32_t role = 0; role < ir->role_count; role++) {
@@ -221,10 +222,10 @@ void check_races(struct verifier *v)
                 for (uint32_t slot = from; slot < to; slot++)
                     check_slot_for_races(&w, slot, new, ir_view(ir, operand));
             }
-            check_in_place(v, op);
+            check_op_may_work_in_place(v, op);
         }
     }
-    free(w.first_pile_of_slot);
+    free(w.newest_access_by_slot);
     free(w.access);
     verify_record_checked(v, "%" PRIu32 " ops of %" PRIu32 " roles, once for all ranks",
                           ir->op.count, ir->role_count);
@@ -234,7 +235,7 @@ void check_races(struct verifier *v)
 
 struct written_check {
     struct verifier *v;
-    uint32_t *written_by; /* [slots] the set of ranks that have written it */
+    uint32_t *ranks_that_wrote_by_slot; /* [slots] the set of ranks that have written it */
 };
 
 static void check_read(struct written_check *w, uint32_t op, uint32_t ranks, uint32_t operand)
@@ -249,7 +250,7 @@ static void check_read(struct written_check *w, uint32_t op, uint32_t ranks, uin
     if (ir->buffer.binding[buffer] != IR_NONE16 || given)
         return;
     for (uint32_t slot = from; slot < to; slot++) {
-        uint32_t without = ranks_difference(v, ranks, w->written_by[slot]);
+        uint32_t without = ranks_difference(v, ranks, w->ranks_that_wrote_by_slot[slot]);
         if (without == 0)
             continue;
         if (bad_from == IR_NONE) {
@@ -259,7 +260,8 @@ static void check_read(struct written_check *w, uint32_t op, uint32_t ranks, uin
         if (bad_from != IR_NONE && (bad_to == 0 || bad_to == slot))
             bad_to = slot + 1;
         /* record these ranks as writers all the same, so that each fault is reported once */
-        w->written_by[slot] = ranks_union(v, w->written_by[slot], ranks);
+        w->ranks_that_wrote_by_slot[slot] =
+            ranks_union(v, w->ranks_that_wrote_by_slot[slot], ranks);
     }
     if (bad_from == IR_NONE)
         return;
@@ -275,7 +277,8 @@ static void check_read(struct written_check *w, uint32_t op, uint32_t ranks, uin
 
 /* Returns those of the ranks that run an op that read its operands or, if `writing`, write them: only the root of a
  * scatter reads, and only the root of a reduction to one rank writes. */
-static uint32_t ranks_that_touch(struct verifier *v, uint32_t ranks, uint32_t op, bool writing)
+static uint32_t ranks_that_read_or_write_operands(struct verifier *v, uint32_t ranks, uint32_t op,
+                                                  bool writing)
 {
     const struct work *work = ir_work(v->ir, op);
     if (work->kind != (writing ? WORK_REDUCE : WORK_SCATTER))
@@ -285,31 +288,32 @@ static uint32_t ranks_that_touch(struct verifier *v, uint32_t ranks, uint32_t op
         ranks_with_index(v, (uint32_t)work->broadcast.group, (uint32_t)work->broadcast.root));
 }
 
-void check_written(struct verifier *v)
+void check_reads_follow_writes(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct buffer_slots *slots = verifier_slots(v);
     struct written_check w = {.v = v};
-    w.written_by =
-        heap_zalloc(slots->slot_count, sizeof *w.written_by); /* set 0: no rank has written it */
+    w.ranks_that_wrote_by_slot = heap_zalloc(
+        slots->slot_count, sizeof *w.ranks_that_wrote_by_slot); /* set 0: no rank has written it */
     for (uint32_t r = 0; r < ir->role_count; r++) {
         const struct role *role = &ir->role[r];
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
             const uint32_t *operand = ir_operands(ir, op);
             uint32_t ranks = ranks_running(v, r, ir->op.guard[op]);
-            uint32_t reading = ranks_that_touch(v, ranks, op, false);
-            uint32_t writing = ranks_that_touch(v, ranks, op, true);
+            uint32_t reading = ranks_that_read_or_write_operands(v, ranks, op, false);
+            uint32_t writing = ranks_that_read_or_write_operands(v, ranks, op, true);
             for (uint32_t k = 0; k < ir->op.read_count[op]; k++)
                 check_read(&w, op, reading, operand[k]);
             for (uint32_t k = ir->op.read_count[op]; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
                 slots_of_operand(slots, ir, operand[k], &buffer, &from, &to);
                 for (uint32_t slot = from; slot < to; slot++)
-                    w.written_by[slot] = ranks_union(v, w.written_by[slot], writing);
+                    w.ranks_that_wrote_by_slot[slot] =
+                        ranks_union(v, w.ranks_that_wrote_by_slot[slot], writing);
             }
         }
     }
-    free(w.written_by);
+    free(w.ranks_that_wrote_by_slot);
     verify_record_checked(v, "%" PRIu32 " slots of %" PRIu32 " buffers on %" PRIu32 " ranks",
                           slots->slot_count, ir->buffer.count, mesh_rank_count(&ir->mesh));
 }
@@ -382,7 +386,7 @@ void check_pageable_copies(struct verifier *v)
                                        sizeof *pending.op);
                 pending.op[pending.count++] = op;
             }
-            if (order_op_place_of(ir, op) != ORDER_STREAM)
+            if (order_kind_of_op(ir, op) != ORDER_RUNS_ON_STREAM)
                 held = op;
         }
     }

@@ -87,7 +87,7 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
     const struct work_kind_info *info = work_kind_info(work->kind);
     for (uint32_t i = 0; i < info->param_count; i++) {
         const struct work_param *p = &info->param[i];
-        if (p->is_group || p->is_signed)
+        if (p->is_value_group_id || p->is_signed)
             continue;
         bool may_be_zero = p->optional || p->value_names;
         if (work->p[i] < (may_be_zero ? 0 : 1) || (p->value_names && work->p[i] >= p->value_count))
@@ -227,7 +227,7 @@ static void check_operand(struct verifier *v, uint32_t op, const char *what, uin
     const struct ir *ir = v->ir;
     enum dtype dtype = ir->buffer.dtype[view.buffer.i];
     uint64_t have = need->count_is_bytes ? view.count * dtype_bytes(dtype) : view.count;
-    if (!need->count_may_differ && have != need->count) {
+    if (!need->is_only_usual_count && have != need->count) {
         verify_fail(v, "%s %s %s, %" PRIu64 " %s: %s %" PRIu32 " must have %s = %" PRIu64,
                     op_text(v, op), what[0] == 'r' ? "reads" : "writes", view_text(v, view), have,
                     need->count_is_bytes ? "bytes" : "elements", what, k + 1,

@@ -86,7 +86,7 @@ static struct deadlock_step find_blocker(const struct untimed_run *r, struct dea
     *why = "must meet";
     if (is_message(ir->op.kind[at.op])) {
         const struct message *m = &r->actors->message[run_message_row(r, at.actor, at.op)];
-        const struct message *partner = &r->actors->message[m->partner_row];
+        const struct message *partner = &r->actors->message[m->matching_message_row];
         return (struct deadlock_step){.actor = partner->actor, .op = partner->op};
     }
     return find_missing_actor(r, at.actor, at.op);

@@ -221,7 +221,7 @@ static uint64_t slice_elements(struct verifier *v, const struct tensor *t)
         int64_t rows = t->padded_rows > t->rows ? t->padded_rows : t->rows;
         int64_t size = d == 0 ? rows : t->cols, parts = 1;
         for (uint32_t axis = 0; axis < 32; axis++) {
-            if (!(t->slice_axes[d] >> axis & 1))
+            if (!(t->axes_that_cut_rows_and_columns[d] >> axis & 1))
                 continue;
             if (axis >= ir->mesh.axis_count) {
                 verify_fail(v, "tensor %s is cut over an axis that is not in the mesh", t->name);

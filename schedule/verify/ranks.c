@@ -11,7 +11,7 @@ void rank_sets_release(struct rank_sets *s)
     free(s->ranks_of_role);
     free(s->ranks_of_guard);
     free(s->bits);
-    free(s->combined_set);
+    free(s->scratch_set_words);
     id_map_release(&s->set_by_bits);
     *s = (struct rank_sets){0};
 }
@@ -60,8 +60,8 @@ const struct rank_sets *verifier_ranks(struct verifier *v)
         for (uint32_t rank = 0; rank < ranks; rank++)
             if (guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank))
                 add_rank_to_set(s->ranks_of_guard + (size_t)g * s->words_per_set, rank);
-    s->combined_set = heap_zalloc(s->words_per_set, sizeof *s->combined_set);
-    find_or_add_set(s, s->combined_set);
+    s->scratch_set_words = heap_zalloc(s->words_per_set, sizeof *s->scratch_set_words);
+    find_or_add_set(s, s->scratch_set_words);
     return s;
 }
 
@@ -74,9 +74,9 @@ static uint32_t combine_sets(struct rank_sets *s, enum set_operation how, uint32
     for (uint32_t i = 0; i < s->words_per_set; i++) {
         uint64_t x = s->bits[(size_t)a * s->words_per_set + i],
                  y = s->bits[(size_t)b * s->words_per_set + i];
-        s->combined_set[i] = how == UNION ? x | y : how == MINUS ? x & ~y : x & y;
+        s->scratch_set_words[i] = how == UNION ? x | y : how == MINUS ? x & ~y : x & y;
     }
-    return find_or_add_set(s, s->combined_set);
+    return find_or_add_set(s, s->scratch_set_words);
 }
 
 uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index)
@@ -84,11 +84,11 @@ uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index)
     struct rank_sets *s = &v->ranks;
     const struct mesh *mesh = &v->ir->mesh;
     const struct group *g = &v->ir->group[group];
-    memset(s->combined_set, 0, s->words_per_set * sizeof *s->combined_set);
+    memset(s->scratch_set_words, 0, s->words_per_set * sizeof *s->scratch_set_words);
     uint32_t instances = index < group_rank_count(mesh, g) ? group_instance_count(mesh, g) : 0;
     for (uint32_t i = 0; i < instances; i++)
-        add_rank_to_set(s->combined_set, group_rank_of_member(mesh, g, i, index));
-    return find_or_add_set(s, s->combined_set);
+        add_rank_to_set(s->scratch_set_words, group_rank_of_member(mesh, g, i, index));
+    return find_or_add_set(s, s->scratch_set_words);
 }
 
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b)

@@ -33,7 +33,7 @@ struct rank_sets {
     uint64_t *bits; /* (set_count, words) the sets, by number */
     uint32_t set_count;
     size_t capacity;
-    uint64_t *combined_set; /* (words) room for a set that may be new */
+    uint64_t *scratch_set_words; /* (words) room for a set that may be new */
     struct id_map set_by_bits;
 };
 
@@ -121,7 +121,7 @@ void check_waits(struct verifier *v);
 void check_deadlock(struct verifier *v);
 /* the rules in memory.c */
 void check_races(struct verifier *v);
-void check_written(struct verifier *v);
+void check_reads_follow_writes(struct verifier *v);
 void check_pageable_copies(struct verifier *v);
 void check_use_after_free(struct verifier *v);
 void check_double_free(struct verifier *v);

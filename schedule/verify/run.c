@@ -9,8 +9,8 @@
 
 uint32_t run_list_of_op(const struct ir *ir, uint32_t op)
 {
-    enum order_op_place place = order_op_place_of(ir, op);
-    bool in_stream = place == ORDER_STREAM || place == ORDER_BLOCKING;
+    enum order_op_kind place = order_kind_of_op(ir, op);
+    bool in_stream = place == ORDER_RUNS_ON_STREAM || place == ORDER_BLOCKS_HOST_UNTIL_DONE;
     return in_stream ? ir->op.stream[op] : ir->stream_count;
 }
 
@@ -29,7 +29,7 @@ void lanes_make(struct op_lists *l, const struct ir *ir)
                 l->next[op] = first[place];
                 first[place] = op;
             }
-            if (order_op_place_of(ir, op) != ORDER_STREAM) {
+            if (order_kind_of_op(ir, op) != ORDER_RUNS_ON_STREAM) {
                 l->next_on_host[op] = first[host];
                 first[host] = op;
             }
@@ -71,7 +71,7 @@ static void find_parties(struct untimed_run *r, uint32_t group)
             continue;
         if (first[instance] == IR_NONE)
             first[instance] = actor;
-        join_roots(parent, actor, first[instance]);
+        join_sets_of_two(parent, actor, first[instance]);
     }
     for (uint32_t i = 0; i < a->actor_count; i++) {
         uint32_t length = sequence_length(r, i, group);
@@ -177,7 +177,8 @@ static bool arrive_at_rendezvous(struct untimed_run *r, uint32_t actor, uint32_t
     enum work_kind kind = r->ir->op.kind[op];
     bool *here = &r->has_arrived_at_next[(size_t)actor * (r->ir->stream_count + 1) + list];
     if (is_message(kind)) {
-        uint32_t m = run_message_row(r, actor, op), partner = r->actors->message[m].partner_row;
+        uint32_t m = run_message_row(r, actor, op),
+                 partner = r->actors->message[m].matching_message_row;
         if (partner == IR_NONE)
             return true;
         r->message_has_arrived[m] = true;
@@ -215,10 +216,10 @@ static bool host_may_continue(struct untimed_run *r, uint32_t actor, uint32_t op
 {
     if (run_unmet_wait(r, actor, op) != IR_NONE)
         return false;
-    switch (order_op_place_of(r->ir, op)) {
-    case ORDER_SYNC:
+    switch (order_kind_of_op(r->ir, op)) {
+    case ORDER_HOST_WAITS_FOR_STREAM:
         return run_head_op(r, actor, r->ir->op.stream[op]) > op;
-    case ORDER_BLOCKING:
+    case ORDER_BLOCKS_HOST_UNTIL_DONE:
         return has_ended(r, actor, op);
     default:
         return arrive_at_rendezvous(r, actor, op, r->ir->stream_count);

@@ -32,7 +32,7 @@ static void check_operand_type(struct verifier *v, uint32_t op, uint32_t k,
     enum work_type type = operand->type;
     enum dtype fixed = operand->dtype;
     enum dtype dtype = ir->buffer.dtype[ir_touched_buffer(ir, op, k)];
-    if (type == WORK_TYPE_FIXED) {
+    if (type == WORK_TYPE_GIVEN_DTYPE) {
         if (dtype != fixed)
             verify_fail(v, "%s: operand %s, must be %s", op_text(v, op), operand_text(v, op, k),
                         dtype_name(fixed));
@@ -44,28 +44,29 @@ static void check_operand_type(struct verifier *v, uint32_t op, uint32_t k,
                         fixed == DTYPE_E2M1X2 ? "e2m1x2" : "e4m3 or e5m2");
         return;
     }
-    if (type != WORK_TYPE_MOVED && !dtype_is_compute_type(dtype)) {
+    if (type != WORK_TYPE_OP_DTYPE && !dtype_is_compute_type(dtype)) {
         verify_fail(v, "%s: operand %s, must be of a floating-point dtype", op_text(v, op),
                     operand_text(v, op, k));
         return;
     }
-    if (type == WORK_TYPE_FLOAT || (type == WORK_TYPE_SUM && dtype == DTYPE_F32))
+    if (type == WORK_TYPE_ANY_FLOAT || (type == WORK_TYPE_STEP_DTYPE_OR_F32 && dtype == DTYPE_F32))
         return;
-    uint32_t *like = &first[type == WORK_TYPE_SUM ? WORK_TYPE_STEP : type];
+    uint32_t *like = &first[type == WORK_TYPE_STEP_DTYPE_OR_F32 ? WORK_TYPE_STEP_DTYPE : type];
     if (*like == IR_NONE)
         *like = k;
     else if (dtype != ir->buffer.dtype[ir_touched_buffer(ir, op, *like)])
         verify_fail(v, "%s has %s: its dtype must be that of %s%s", op_text(v, op),
                     operand_text(v, op, k), operand_text(v, op, *like),
-                    type == WORK_TYPE_SUM ? ", or f32" : "");
+                    type == WORK_TYPE_STEP_DTYPE_OR_F32 ? ", or f32" : "");
 }
 
 static void check_op_types(struct verifier *v, uint32_t op, const struct operand_needs *types,
                            struct other_dtype *other)
 {
     const struct ir *ir = v->ir;
-    uint32_t first[WORK_TYPE_FIXED], reads = ir->op.read_count[op], writes = ir->op.write_count[op];
-    for (int i = 0; i < WORK_TYPE_FIXED; i++)
+    uint32_t first[WORK_TYPE_GIVEN_DTYPE], reads = ir->op.read_count[op],
+                                           writes = ir->op.write_count[op];
+    for (int i = 0; i < WORK_TYPE_GIVEN_DTYPE; i++)
         first[i] = IR_NONE;
     for (uint32_t k = 0; k < reads && k < types->read_count; k++)
         check_operand_type(v, op, k, &types->read[k], first);
@@ -74,7 +75,7 @@ static void check_op_types(struct verifier *v, uint32_t op, const struct operand
         check_operand_type(v, op, reads + k,
                            work_operand_at(types->write, types->write_count, k, dtype), first);
     }
-    uint32_t k = first[WORK_TYPE_STEP];
+    uint32_t k = first[WORK_TYPE_STEP_DTYPE];
     if (k == IR_NONE || ir->buffer.dtype[ir_touched_buffer(ir, op, k)] == ir->dtype)
         return;
     if (other->op_count++ == 0) {

@@ -13,7 +13,7 @@
 
 void verify_fail(struct verifier *v, const char *format, ...)
 {
-    if (v->result->failure_count++ >= VERIFY_SHOWN)
+    if (v->result->failure_count++ >= VERIFY_MESSAGES_SHOWN_MAX)
         return;
     char text[1024];
     va_list args;
@@ -109,8 +109,8 @@ const struct buffer_slots *verifier_slots(struct verifier *v)
 void slots_of_operand(const struct buffer_slots *slots, const struct ir *ir, uint32_t operand,
                       uint32_t *buffer, uint32_t *from, uint32_t *to)
 {
-    if (operand & IR_RANGE) {
-        uint32_t range = operand & ~IR_RANGE;
+    if (operand & IR_OPERAND_IS_RANGE_ROW) {
+        uint32_t range = operand & ~IR_OPERAND_IS_RANGE_ROW;
         *buffer = ir->range[range].buffer.i;
         *from = slots->range_first_slot[range];
         *to = slots->range_end_slot[range];
@@ -125,7 +125,7 @@ void slots_of_operand(const struct buffer_slots *slots, const struct ir *ir, uin
 
 static bool has_enough_messages(const struct verifier *v)
 {
-    return v->result->failure_count >= VERIFY_SHOWN;
+    return v->result->failure_count >= VERIFY_MESSAGES_SHOWN_MAX;
 }
 
 const char *op_text(struct verifier *v, uint32_t op)

@@ -18,7 +18,7 @@ static const struct verifier_rule {
     {"race", check_races,
      "of two ops that touch an element, one of them writing, one has ended before the other "
      "starts"},
-    {"read-before-write", check_written,
+    {"read-before-write", check_reads_follow_writes,
      "on every rank, every element has been written before it is read"},
     {"pageable-copy", check_pageable_copies,
      "what a copy to the device reads in pageable memory has been written when the host issues it"},
@@ -78,9 +78,9 @@ enum status verify(const struct ir *ir, const struct verify_limits *limits, cons
         rules[i].check(&v);
         if (v.result->failure_count > 0)
             status = STATUS_NO;
-        if (v.result->failure_count > VERIFY_SHOWN)
+        if (v.result->failure_count > VERIFY_MESSAGES_SHOWN_MAX)
             diag_note(diag, v.at, "%s: there are %" PRIu64 " more faults of this rule", v.rule,
-                      v.result->failure_count - VERIFY_SHOWN);
+                      v.result->failure_count - VERIFY_MESSAGES_SHOWN_MAX);
     }
     free(v.slots.first_slot);
     free(v.slots.first_element);

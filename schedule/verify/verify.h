@@ -18,7 +18,8 @@
 #include <stdint.h>
 
 #define VERIFY_RULES 20
-#define VERIFY_SHOWN 10 /* the most messages of one rule; further ones are only counted */
+#define VERIFY_MESSAGES_SHOWN_MAX                                                                  \
+    10 /* the most messages of one rule; further ones are only counted */
 
 /* The most bytes of each memory that one rank's planned arena may take; 0: no limit. */
 struct verify_limits {
@@ -40,7 +41,7 @@ const char *verify_rule_name(size_t rule);
 const char *verify_rule_guarantee(size_t rule);
 
 /* Runs all rules. Returns STATUS_NO if one fails: then diag has a message for each failure, "name: error: rule: what",
- * at most VERIFY_SHOWN for each rule, and a note with the number of further failures. name: the schedule's name in
+ * at most VERIFY_MESSAGES_SHOWN_MAX for each rule, and a note with the number of further failures. name: the schedule's name in
  * messages. limits, report and diag may be NULL. The schedule does not change, except for the look-up tables of its
  * names. */
 enum status verify(const struct ir *ir, const struct verify_limits *limits, const char *name,

@@ -75,14 +75,14 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
         assert(size < TENSOR_NAME_SIZE);
         ir_add_tensor(
             e->ir,
-            (struct tensor){
-                .name = name,
-                .rows = block->rows,
-                .cols = spec->cols,
-                .slice_axes = {cut->cuts_rows ? block->has_kv_heads ? copied : e->tensor.axes : 0,
-                               cut->cuts_columns ? e->tensor.axes : 0},
-                .first_row = first,
-                .padded_rows = padded});
+            (struct tensor){.name = name,
+                            .rows = block->rows,
+                            .cols = spec->cols,
+                            .axes_that_cut_rows_and_columns =
+                                {cut->cuts_rows ? block->has_kv_heads ? copied : e->tensor.axes : 0,
+                                 cut->cuts_columns ? e->tensor.axes : 0},
+                            .first_row = first,
+                            .padded_rows = padded});
         first += block->rows;
         rows += padded > 0       ? padded / parts
                 : cut->cuts_rows ? (block->rows + parts - 1) / parts
@@ -118,7 +118,7 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
         ir_add_tensor(e->ir, (struct tensor){.name = name,
                                              .rows = spec[i].rows,
                                              .cols = spec[i].cols,
-                                             .slice_axes = {axes, 0}});
+                                             .axes_that_cut_rows_and_columns = {axes, 0}});
         e->weights.slot[1][weight_of_name(spec[i].name)] =
             (struct weight_slot){.offset = offset, .rows = rows, .cols = spec[i].cols};
         offset += (uint64_t)(rows * spec[i].cols);
@@ -177,8 +177,8 @@ static uint64_t bundle_part_count(const struct choices *c, uint32_t chunk, uint6
 
 /* Adds a bundle to a chunk, with the tensors that were added to the ir since the previous bundle: `used` elements in
  * all. storage: the form in which they are stored. experts: they are experts that are spread over ranks. */
-static void close_bundle_with_storage(struct emit *e, const char *name, uint32_t chunk,
-                                      bool experts, enum frozen_storage storage, uint64_t used)
+static void close_bundle_with_bit_format(struct emit *e, const char *name, uint32_t chunk,
+                                         bool experts, enum frozen_storage storage, uint64_t used)
 {
     struct ir *ir = e->ir;
     const struct weight_ranks *ranks = experts ? &e->group.experts : &e->group.dense;
@@ -218,7 +218,7 @@ static void close_bundle_with_storage(struct emit *e, const char *name, uint32_t
 static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool experts,
                          uint64_t used)
 {
-    close_bundle_with_storage(e, name, chunk, experts, FROZEN_STORAGE_16BIT, used);
+    close_bundle_with_bit_format(e, name, chunk, experts, FROZEN_STORAGE_16BIT, used);
 }
 
 static void add_head_tensors(struct emit *e, uint64_t *used)
@@ -239,7 +239,7 @@ static void lay_out_embedding(struct emit *e, bool root)
     add_part(e, part_index_of_end(e, PART_EMBEDDING), "", spec, 1, &used);
     if (pipeline_ends_share_embedding(e->choices)) {
         close_bundle(e, "embedding", 0, false, used);
-        e->weights.bundle[e->weights.bundle_count - 1].is_at_both_ends = true;
+        e->weights.bundle[e->weights.bundle_count - 1].is_on_first_and_last_stage = true;
         used = 0;
         bool first = pipeline_of_choices(e->choices)->is_multiplexed || e->stage == 0;
         if (!first || count == 1)
@@ -302,7 +302,7 @@ static void lay_out_separate_bundle(struct emit *e, uint32_t first, uint32_t end
     snprintf(name, sizeof name, "layers.%u.%s", first, adapters ? "adapters" : "stored");
     if (used == 0)
         return;
-    close_bundle_with_storage(
+    close_bundle_with_bit_format(
         e, name, chunk, false,
         adapters ? FROZEN_STORAGE_16BIT : (enum frozen_storage)e->choices->frozen_weights, used);
     struct bundle_state *bundle = &e->weights.bundle[e->weights.bundle_count - 1];
@@ -418,7 +418,7 @@ static bool has_gradient_per_micro_batch(const struct emit *e, uint32_t b)
 
 /* True if autocast casts the parameters that products read. That is modelled where parameters are whole and in fp32,
  * and AdamW updates them in place on the device. */
-static bool casts_parameters(const struct emit *e)
+static bool autocast_casts_parameters(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return kept_under_autocast(c) && c->dtype != DTYPE_F32 && !weights_params_are_masters(c) &&
@@ -563,9 +563,9 @@ static void make_bundle_buffers(struct emit *e, uint32_t b)
         one_copy ? states_master_dtype((enum states)c->states) : param_dtype(e, bundle);
 
     bundle->has_states_elsewhere = pipeline_has_remote_weights(c) && bundle->chunk != e->stage &&
-                                   !(bundle->is_at_both_ends && e->stage + 1 == c->pp);
+                                   !(bundle->is_on_first_and_last_stage && e->stage + 1 == c->pp);
     bundle->param.i = bundle->grad.i = bundle->param_shard.i = bundle->grad_shard.i = IR_NONE;
-    bundle->narrow.i = bundle->narrow_scales.i = bundle->narrow_part.i = IR_NONE;
+    bundle->narrow.i = bundle->narrow_scales.i = bundle->own_part_in_8_bits.i = IR_NONE;
     if (bundle->has_states_elsewhere)
         return;
     if (shard_params)
@@ -608,13 +608,13 @@ static void zero_gradients(struct emit *e)
             emit_zeros(e, view_whole(e, bundle->grad));
     }
     for (uint32_t p = 0; remote && p < part_index_of_end(e, END_PARTS); p++)
-        e->weights.written_in_micro_batch[p] = UINT64_MAX;
+        e->weights.written_weight_masks_by_micro_batch[p] = UINT64_MAX;
 }
 
 void weights_make_bundles(struct emit *e)
 {
     lay_out_all_bundles(e);
-    e->weights.uses_autocast = casts_parameters(e);
+    e->weights.uses_autocast = autocast_casts_parameters(e);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         make_bundle_buffers(e, b);
         /* Parameters that do not exist throughout the step get a buffer by which ops of forward and backward name them.
@@ -630,10 +630,10 @@ void weights_make_bundles(struct emit *e)
     }
     bool each = reduces_each_micro_batch(e);
     uint32_t times = each ? e->choices->accumulation : 1;
-    e->weights.written_in_micro_batch =
+    e->weights.written_weight_masks_by_micro_batch =
         arena_array(&e->arena, (size_t)part_index_of_end(e, END_PARTS) * times,
-                    sizeof *e->weights.written_in_micro_batch);
-    e->weights.written = e->weights.written_in_micro_batch;
+                    sizeof *e->weights.written_weight_masks_by_micro_batch);
+    e->weights.written = e->weights.written_weight_masks_by_micro_batch;
     e->weights.grad_buffer_count = e->weights.bundle_count * times;
     e->weights.grad_buffer =
         arena_array(&e->arena, e->weights.grad_buffer_count, sizeof *e->weights.grad_buffer);
@@ -657,8 +657,8 @@ void weights_begin_micro_batch(struct emit *e, uint32_t micro)
 {
     if (!reduces_each_micro_batch(e))
         return;
-    e->weights.written =
-        e->weights.written_in_micro_batch + (size_t)micro * part_index_of_end(e, END_PARTS);
+    e->weights.written = e->weights.written_weight_masks_by_micro_batch +
+                         (size_t)micro * part_index_of_end(e, END_PARTS);
     buffer_id *grad = e->weights.grad_buffer + (size_t)micro * e->weights.bundle_count;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         if (grad[b].i == IR_NONE && !has_gradient_per_micro_batch(e, b))
@@ -670,7 +670,7 @@ void weights_begin_micro_batch(struct emit *e, uint32_t micro)
     }
 }
 
-buffer_id weights_final_grad(const struct emit *e, uint32_t b)
+buffer_id weights_gradient_of_optimizer(const struct emit *e, uint32_t b)
 {
     const struct bundle_state *bundle = &e->weights.bundle[b];
     return bundle->grad_shard.i != IR_NONE ? bundle->grad_shard : bundle->grad;

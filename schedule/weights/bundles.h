@@ -28,6 +28,6 @@ buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem
 void weights_set_labels(struct emit *e, enum phase phase, enum region region, uint32_t like);
 /* Returns the gradient that the optimizer reads: the buffer of this rank's part or, if there is none, the whole
  * gradient. */
-buffer_id weights_final_grad(const struct emit *e, uint32_t bundle);
+buffer_id weights_gradient_of_optimizer(const struct emit *e, uint32_t bundle);
 
 #endif

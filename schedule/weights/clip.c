@@ -18,7 +18,7 @@
 
 static struct view final_gradient(const struct emit *e, uint32_t b)
 {
-    return view_whole(e, weights_final_grad(e, b));
+    return view_whole(e, weights_gradient_of_optimizer(e, b));
 }
 
 /* True if the gradients on tensor ranks are DTensors that FSDP does not shard. Until the optimizer reads them, they
@@ -39,20 +39,21 @@ static void reduce_partial_gradients(struct emit *e, uint32_t b)
         const struct model_part *part = &e->weights.part[p];
         if (part->bundle != b || part->whole_tensor_count == 0 || e->choices->row_ranks == 1)
             continue;
-        const struct view mean = {weights_final_grad(e, b), part->first_element + part->whole_begin,
+        const struct view mean = {weights_gradient_of_optimizer(e, b),
+                                  part->first_element + part->whole_begin,
                                   part->whole_count / part->whole_tensor_count};
         for (uint32_t i = 0; i < READERS * part->whole_tensor_count; i++)
-            tensor_reduce_unread(e, mean);
+            tensor_emit_unread_reduction(e, mean);
     }
 }
 
 /* Emits the passes over the rows of other tensor ranks in a gradient of bundle `b`: the sum of their squares, and their
- * scaling. There are such rows (other_ranks_grad) if each rank makes the whole gradient of a weight, and takes its own
+ * scaling. There are such rows (gradient_rows_of_other_ranks) if each rank makes the whole gradient of a weight, and takes its own
  * rows only when AdamW reads them. The sum only stands for the norm in the scaling here: the norm of all gradients
  * counts the rows on the ranks that own them. */
 static void emit_clip_rows_of_others(struct emit *e, uint32_t b)
 {
-    struct view read[2] = {e->weights.bundle[b].other_ranks_grad};
+    struct view read[2] = {e->weights.bundle[b].gradient_rows_of_other_ranks};
     const int64_t count = (int64_t)read[0].count;
     if (count == 0)
         return;
@@ -72,7 +73,8 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
         return none;
     weights_set_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct view squares = emit_tensor(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
-    int64_t over = e->group.all_gradients != IR_NONE16 ? e->group.all_gradients + 1 : 0;
+    int64_t over =
+        e->group.group_with_all_gradients != IR_NONE16 ? e->group.group_with_all_gradients + 1 : 0;
     bool adds = false;
     for (uint32_t i = 0; i < count && gradients_keep_placements(e); i++)
         reduce_partial_gradients(e, bundle[i]);
@@ -80,7 +82,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
         struct view read[2] = {final_gradient(e, bundle[i]), squares};
         struct work work = {.kind = WORK_SQUARE_SUM,
                             .square_sum = {(int64_t)read[0].count, adds, over}};
-        if (e->weights.bundle[bundle[i]].is_at_both_ends && e->stage > 0)
+        if (e->weights.bundle[bundle[i]].is_on_first_and_last_stage && e->stage > 0)
             continue; /* the last stage's copy of a tied embedding, whose other copy is on the first stage */
         emit_op(e, e->stream.compute, &work, read, adds ? 2 : 1, &squares, 1);
         adds = true;
@@ -88,9 +90,9 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
     if (!adds) /* a stage with only the second copy takes part with a zero */
         emit_zeros(e, squares);
     if (over > 0)
-        weights_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE, e->group.all_gradients,
-                           squares.buffer, squares.buffer);
-    if (c->profile->clipping_sync) /* the host reads the norm */
+        weights_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
+                           e->group.group_with_all_gradients, squares.buffer, squares.buffer);
+    if (c->profile->host_waits_for_gradient_norm) /* the host reads the norm */
         emit_host_wait(e, over > 0 ? e->stream.grad_reduce : e->stream.compute);
     if (host) { /* AdamW on the host scales the gradients itself */
         struct view there = emit_tensor(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
@@ -98,7 +100,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
         emit_copy(e, WORK_D2H, false, squares, there);
         return there.buffer;
     }
-    if (c->profile->clipping == CLIPPING_IN_STEP)
+    if (c->profile->clipping == CLIPPING_IN_OPTIMIZER_STEP)
         return squares.buffer;
     for (uint32_t i = 0; i < count; i++) {
         struct view read[2] = {final_gradient(e, bundle[i]), squares};

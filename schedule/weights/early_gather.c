@@ -92,11 +92,11 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
 static void prepare_sharded_gathers(struct emit *e, uint32_t b, struct view largest)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
-    bundle->narrow_largest = largest;
+    bundle->largest_element_of_bundle = largest;
     if (e->choices->profile->backward_quantises_again)
         return;
     struct view scales = view_whole(e, bundle->narrow_scales);
-    bundle->narrow_part = quantised_emit_part(e, b, largest, &scales).buffer;
+    bundle->own_part_in_8_bits = quantised_emit_part(e, b, largest, &scales).buffer;
 }
 
 op_id early_gather_emit(struct emit *e)

@@ -8,21 +8,21 @@
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/shard.h"
 
-void shard_end_backward(struct shard *s)
+void shard_wait_between_backward_and_step(struct shard *s)
 {
     struct emit *e = s->e;
-    if (e->choices->profile->host_per_step_s <= 0 || e->choices->ranks == 1 ||
-        s->last_final_op.i == IR_NONE)
+    if (e->choices->profile->host_before_optimizer_s <= 0 || e->choices->ranks == 1 ||
+        s->last_op_that_finishes_gradient.i == IR_NONE)
         return;
     weights_set_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct work all = {.kind = WORK_BARRIER, .barrier = {ir_add_group(s->ir, "world", NULL, 0)}};
     /* The host waits for the stream of the last reduction, and so for all earlier ops of that stream, before the
      * barrier. */
-    emit_host_wait(e, s->ir->op.stream[s->last_final_op.i]);
+    emit_host_wait(e, s->ir->op.stream[s->last_op_that_finishes_gradient.i]);
     emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0);
 }
 
-bool shard_waits_for_sums(const struct shard *s, uint32_t row)
+bool shard_write_waits_for_reduction(const struct shard *s, uint32_t row)
 {
     return s->gradient[row].remote_grad != IR_NONE ? pipeline_shards_weights(s->e->choices)
                                                    : weights_reduce_each_micro_batch(s->e->choices);
@@ -33,9 +33,9 @@ void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
     const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
     /* True if the sum cuts the gradient into parts, padding included, and the gradient is new: of one micro-batch, of
      * one shared unit, or allocated in the backward. Other gradients are persistent, so their padding stays 0. */
-    bool cut =
-        (shard_waits_for_sums(s, row) || weights_allocate_gradients_in_backward(s->e->choices)) &&
-        (s->gradient[row].remote_grad != IR_NONE || bundle->ranks->shard_size > 1);
+    bool cut = (shard_write_waits_for_reduction(s, row) ||
+                weights_allocate_gradients_in_backward(s->e->choices)) &&
+               (s->gradient[row].remote_grad != IR_NONE || bundle->ranks->shard_size > 1);
     if (!cut || bundle->elements == bundle->unpadded_elements)
         return;
     weights_set_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
@@ -66,7 +66,7 @@ static void emit_sum_copied_heads(struct shard *s, uint32_t row, uint32_t p, buf
     for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
         const struct weight_slot *slot = weight_slot_of(e, p, projections[i]);
         if (slot->rows > 0)
-            sum_over_tensor_ranks(s, row, e->tensor.copy_group, grad,
+            sum_over_tensor_ranks(s, row, e->tensor.group_of_kv_head_copies, grad,
                                   e->weights.part[p].first_element + slot->offset +
                                       (uint64_t)(q * slot->cols),
                                   (uint64_t)((slot->rows - q) * slot->cols));
@@ -118,7 +118,7 @@ static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part)
     const struct weight_ranks *ranks = e->weights.bundle[s->gradient[row].bundle].ranks;
     if (ranks->replica_size == 1 || !s->gradient[row].is_last_of_bundle)
         return;
-    s->last_final_op = s->gradient[row].reduction = weights_collective(
+    s->last_op_that_finishes_gradient = s->gradient[row].reduction = weights_collective(
         e, e->stream.grad_reduce, WORK_ALL_REDUCE, ranks->replica_group, part, part);
 }
 
@@ -169,7 +169,7 @@ static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad),
                 flat = new_tensor_like(e, "flat", e->weights.grad_dtype, all);
-    for (uint8_t i = 0; i + 1 < e->choices->profile->bucket_passes; i++)
+    for (uint8_t i = 0; i + 1 < e->choices->profile->copy_passes_over_bucket; i++)
         emit_cast(e, all, flat);
     emit_cast(e, flat, all);
     return flat.buffer;
@@ -187,20 +187,22 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
     const struct weight_ranks *ranks = e->weights.bundle[gradient->bundle].ranks;
     buffer_id grad = gradient->buffer, part = grad, flat = {IR_NONE};
     bool wide = reduces_in_f32(e), each = weights_reduce_each_micro_batch(e->choices);
-    gradient->adds_to_bundle = s->reduced_gradients[gradient->bundle]++ > 0;
+    gradient->adds_to_reduced_gradients = s->reduced_gradients[gradient->bundle]++ > 0;
     gradient->is_last_of_bundle = --s->gradients_left[gradient->bundle] == 0;
     weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     if (weights_have_gradient_passes(e->choices))
         check_for_nan(e, grad);
     if (profile->flattens_gradients && ranks->shard_size > 1 && each)
         emit_flatten_passes(e, grad);
-    if (profile->bucket_passes > 0 && !each && ranks->shard_size * ranks->replica_size > 1)
+    if (profile->copy_passes_over_bucket > 0 && !each &&
+        ranks->shard_size * ranks->replica_size > 1)
         flat = flatten_bucket(e, grad);
     sum_partial_gradients(s, row, grad);
     if (ranks->shard_size > 1) {
         part = e->weights.bundle[gradient->bundle].grad_shard;
         buffer_id target = part, whole = wide ? emit_widen_gradient(e, grad) : grad;
-        if (wide || gradient->adds_to_bundle || e->weights.grad_part_dtype != e->weights.grad_dtype)
+        if (wide || gradient->adds_to_reduced_gradients ||
+            e->weights.grad_part_dtype != e->weights.grad_dtype)
             target = gradient->part_to_add =
                 weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
                                      wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
@@ -224,11 +226,11 @@ static buffer_id reduced_part_in_dtype(struct shard *s, const struct bundle_grad
     buffer_id part = gradient->part_to_add, to = kept;
     if (s->ir->buffer.dtype[part.i] == e->weights.grad_part_dtype)
         return part;
-    if (gradient->adds_to_bundle)
+    if (gradient->adds_to_reduced_gradients)
         to = weights_shard_buffer(e, gradient->bundle, "narrowed", CATEGORY_GRADIENT,
                                   e->weights.grad_part_dtype);
     emit_cast(e, view_whole(e, part), view_whole(e, to));
-    s->last_final_op = e->last_compute;
+    s->last_op_that_finishes_gradient = e->last_compute;
     return to;
 }
 
@@ -249,7 +251,7 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
         buffer_id part = reduced_part_in_dtype(s, gradient, kept);
         if (part.i != kept.i) {
             emit_add(e, view_whole(e, part), view_whole(e, kept), view_whole(e, kept));
-            s->last_final_op = e->last_compute;
+            s->last_op_that_finishes_gradient = e->last_compute;
         }
         gradient->part_to_add.i = IR_NONE;
         sum_over_replicas(s, row, kept);
@@ -260,37 +262,39 @@ void shard_reduce_tied_embedding(struct shard *s)
 {
     struct emit *e = s->e;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        if (!e->weights.bundle[b].is_at_both_ends || e->weights.bundle[b].has_states_elsewhere ||
-            e->weights.bundle[b].is_frozen)
+        if (!e->weights.bundle[b].is_on_first_and_last_stage ||
+            e->weights.bundle[b].has_states_elsewhere || e->weights.bundle[b].is_frozen)
             continue;
         shard_add_reduced(s, s->gradient_count, IR_NONE);
-        buffer_id grad = weights_final_grad(e, b);
+        buffer_id grad = weights_gradient_of_optimizer(e, b);
         weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
-        s->last_final_op = weights_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
-                                              e->group.end_stages, grad, grad);
+        s->last_op_that_finishes_gradient =
+            weights_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
+                               e->group.group_of_first_and_last_stages, grad, grad);
     }
 }
 
 void shard_add_remote_sum(struct shard *s, uint32_t k)
 {
-    if (s->last_summed[k] == IR_NONE)
+    if (s->last_two_summed_gradients[k] == IR_NONE)
         return;
-    const struct remote_grad *remote_grad = &s->e->weights.remote_grad[s->last_summed[k]];
-    if (remote_grad->pending_sum.i != IR_NONE)
+    const struct remote_grad *remote_grad =
+        &s->e->weights.remote_grad[s->last_two_summed_gradients[k]];
+    if (remote_grad->gradient_sum_to_add.i != IR_NONE)
         remote_add_to_own_gradient(s->e, remote_grad);
-    s->last_summed[k] = IR_NONE;
+    s->last_two_summed_gradients[k] = IR_NONE;
 }
 
 /* Emits the sum of a shared unit's complete gradient over the unit's stages. The stage's own gradient gets each sum two
- * calls later, when the sum has had time to end: this call first adds s->last_summed[0]. */
-static void sum_shared_gradient(struct shard *s, uint32_t row, uint32_t op)
+ * calls later, when the sum has had time to end: this call first adds s->last_two_summed_gradients[0]. */
+static void sum_gradient_over_sharing_stages(struct shard *s, uint32_t row, uint32_t op)
 {
     weights_set_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     shard_add_remote_sum(s, 0);
-    s->last_summed[0] = s->last_summed[1];
-    s->last_summed[1] = s->gradient[row].remote_grad;
+    s->last_two_summed_gradients[0] = s->last_two_summed_gradients[1];
+    s->last_two_summed_gradients[1] = s->gradient[row].remote_grad;
     s->gradient[row].reduction =
-        remote_sum_gradients(s->e, &s->e->weights.remote_grad[s->last_summed[1]]);
+        remote_sum_gradients(s->e, &s->e->weights.remote_grad[s->last_two_summed_gradients[1]]);
 }
 
 op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
@@ -302,7 +306,7 @@ op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
     return (op_id){last > 0 ? list->op[last] : IR_NONE};
 }
 
-void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
+void shard_reduce_gradients_ended_by_op(struct shard *s, uint32_t i, uint32_t op)
 {
     const struct ir *ir = s->ir;
     uint32_t reads = ir->op.read_count[op], operands = reads + ir->op.write_count[op],
@@ -314,10 +318,10 @@ void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
             continue;
         done = row;
         if (s->gradient[row].remote_grad != IR_NONE) {
-            sum_shared_gradient(s, row, op);
+            sum_gradient_over_sharing_stages(s, row, op);
         } else if (!shard_reduces_at_end(s)) {
             reduce_gradient(s, row, op);
-            s->last_final_op = shard_list_emitted(s);
+            s->last_op_that_finishes_gradient = shard_list_emitted(s);
         }
     }
 }
@@ -343,7 +347,7 @@ void shard_reduce_in_order(struct shard *s, const struct op_list *list)
         for (uint32_t row = 0; row < s->gradient_count; row++)
             if (s->gradient[row].bundle == b && s->gradient[row].remote_grad == IR_NONE) {
                 reduce_gradient(s, row, list->op[s->gradient[row].last_position]);
-                s->last_final_op = shard_list_emitted(s);
+                s->last_op_that_finishes_gradient = shard_list_emitted(s);
             }
     if (!shard_reduces_in_bundle_order(s) && begin > 0 && s->new_list.count > begin)
         emit_add_dependency(s->e, (op_id){s->new_list.op[begin]},

@@ -11,13 +11,14 @@
 
 #include <stdlib.h>
 
-static bool stages_are_equal(const struct unit_stages *a, const struct unit_stages *b)
+static bool stages_are_equal(const struct stages_sharing_unit *a,
+                             const struct stages_sharing_unit *b)
 {
     return a->chunk == b->chunk && a->first_stage == b->first_stage && a->count == b->count;
 }
 
 struct shared_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bundle,
-                                                   const struct unit_stages *shared)
+                                                   const struct stages_sharing_unit *shared)
 {
     for (uint32_t i = 0; i < e->weights.shared_bundle_part_count; i++)
         if (e->weights.shared_bundle_part[i].bundle == bundle &&
@@ -62,7 +63,7 @@ static buffer_id new_part_buffer(struct emit *e, const struct shared_bundle_part
     return emit_buffer(e, stem, category, dtype, (int64_t)part_elements(e, part), 0);
 }
 
-void remote_store_part(struct emit *e, struct shared_bundle_part *part, buffer_id params)
+void remote_keep_own_part(struct emit *e, struct shared_bundle_part *part, buffer_id params)
 {
     part->parameters_arrived = true;
     if (part->shared.owns_layers)
@@ -95,7 +96,7 @@ op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
     buffer_id to = new_part_buffer(e, part, adds ? "reduced" : "grad_part", CATEGORY_GRADIENT,
                                    (enum dtype)e->weights.grad_dtype);
     if (adds)
-        remote_grad->pending_sum = to;
+        remote_grad->gradient_sum_to_add = to;
     else
         part->grad = to;
     return part->last_gradient_sum =
@@ -170,7 +171,7 @@ void remote_return_parts(struct emit *e, op_id last_unshared)
               sizeof *e->weights.shared_bundle_part, compare_ready_times);
     for (uint32_t i = 0; i < e->weights.shared_bundle_part_count; i++) {
         const struct shared_bundle_part *part = &e->weights.shared_bundle_part[i];
-        const struct unit_stages *shared = &part->shared;
+        const struct stages_sharing_unit *shared = &part->shared;
         if (part->last_gradient_sum.i == IR_NONE)
             continue;
         if (!shared->owns_layers) {

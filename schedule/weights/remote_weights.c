@@ -17,15 +17,16 @@ struct unit_pass remote_pass_of(const struct emit *e, uint32_t op)
     return (struct unit_pass){chunk, table->micro[op], table->phase[op] == PHASE_FORWARD};
 }
 
-struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, uint32_t unit)
+struct stages_sharing_unit remote_stages_of_unit(const struct emit *e, uint32_t chunk,
+                                                 uint32_t unit)
 {
     struct stage_span share =
         multiplex_stages_of(e->choices, chunk, unit % e->choices->subsequences);
-    return (struct unit_stages){.first_stage = share.first_stage,
-                                .count = share.count,
-                                .index = e->stage - share.first_stage,
-                                .chunk = chunk,
-                                .owns_layers = e->stage == chunk};
+    return (struct stages_sharing_unit){.first_stage = share.first_stage,
+                                        .count = share.count,
+                                        .index = e->stage - share.first_stage,
+                                        .chunk = chunk,
+                                        .owns_layers = e->stage == chunk};
 }
 
 static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uint64_t *touched)
@@ -44,12 +45,12 @@ static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uin
                              .bundle = bundle,
                              .group = group,
                              .shared = e->unit.stages,
-                             .pending_sum = {IR_NONE}};
+                             .gradient_sum_to_add = {IR_NONE}};
 }
 
-void remote_end_unit(struct emit *e)
+void remote_write_own_gradients_again(struct emit *e)
 {
-    e->weights.written = e->weights.written_in_micro_batch;
+    e->weights.written = e->weights.written_weight_masks_by_micro_batch;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
         e->weights.bundle[b].grad = e->weights.grad_buffer[b];
 }
@@ -70,9 +71,9 @@ static bool use_remote_gradients(struct emit *e, uint32_t begin, uint16_t group)
     return found;
 }
 
-void weights_begin_unit(struct emit *e)
+void weights_choose_gradients_of_unit(struct emit *e)
 {
-    remote_end_unit(e);
+    remote_write_own_gradients_again(e);
     if (e->unit.stages.count == 1)
         return;
     uint32_t begin = pipeline_shards_weights(e->choices) ? e->weights.remote_grad_count : 0;
@@ -83,14 +84,14 @@ void weights_begin_unit(struct emit *e)
             arena_array(&e->arena, part_index_of_end(e, END_PARTS), sizeof *touched);
         for (uint32_t b = 0; b < e->weights.bundle_count; b++)
             if (e->weights.bundle[b].chunk == e->unit.stages.chunk ||
-                e->weights.bundle[b].is_at_both_ends)
+                e->weights.bundle[b].is_on_first_and_last_stage)
                 add_remote_grad(e, b, group, touched);
         use_remote_gradients(e, begin, group);
     }
 }
 
-static op_id emit_broadcast(struct emit *e, const struct unit_stages *shared, uint32_t bundle,
-                            buffer_id to)
+static op_id emit_broadcast(struct emit *e, const struct stages_sharing_unit *shared,
+                            uint32_t bundle, buffer_id to)
 {
     struct view from = view_whole(e, e->weights.bundle[bundle].param), all = view_whole(e, to);
     uint16_t group = multiplex_group_of_stages(
@@ -103,7 +104,7 @@ static op_id emit_broadcast(struct emit *e, const struct unit_stages *shared, ui
 
 buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t bundle, op_id *op)
 {
-    struct unit_stages shared = remote_stages_of_unit(e, pass.chunk, pass.unit);
+    struct stages_sharing_unit shared = remote_stages_of_unit(e, pass.chunk, pass.unit);
     buffer_id to = emit_buffer(e, "borrowed", CATEGORY_PARAMETER, e->choices->dtype,
                                (int64_t)e->weights.bundle[bundle].elements, 0);
     struct shared_bundle_part *part =
@@ -114,7 +115,7 @@ buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t 
     }
     *op = emit_broadcast(e, &shared, bundle, to);
     if (part != NULL)
-        remote_store_part(e, part, to);
+        remote_keep_own_part(e, part, to);
     return to;
 }
 
@@ -122,18 +123,18 @@ op_id remote_sum_gradients(struct emit *e, struct remote_grad *remote_grad)
 {
     if (pipeline_shards_weights(e->choices))
         return remote_sum_parts(e, remote_grad);
-    const struct unit_stages *shared = &remote_grad->shared;
+    const struct stages_sharing_unit *shared = &remote_grad->shared;
     struct view all = view_whole(e, remote_grad->buffer);
     struct work work = {.kind = WORK_REDUCE,
                         .broadcast = {remote_grad->group, bytes_of_view(e, all),
                                       shared->chunk - shared->first_stage}};
-    remote_grad->pending_sum.i = shared->owns_layers ? remote_grad->buffer.i : IR_NONE;
+    remote_grad->gradient_sum_to_add.i = shared->owns_layers ? remote_grad->buffer.i : IR_NONE;
     return emit_op(e, e->stream.grad_reduce, &work, &all, 1, &all, shared->owns_layers);
 }
 
 void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote_grad)
 {
-    struct view sum = view_whole(e, remote_grad->pending_sum);
+    struct view sum = view_whole(e, remote_grad->gradient_sum_to_add);
     struct view to = {e->weights.grad_buffer[remote_grad->bundle], 0, sum.count};
     if (pipeline_shards_weights(e->choices))
         to = remote_part_of_gradient(

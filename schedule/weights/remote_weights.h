@@ -31,20 +31,21 @@ struct unit_pass {
     bool is_forward;
 };
 /* Returns the stages that share a unit in a chunk. The member `group` is not set. */
-struct unit_stages remote_stages_of_unit(const struct emit *e, uint32_t chunk, uint32_t unit);
+struct stages_sharing_unit remote_stages_of_unit(const struct emit *e, uint32_t chunk,
+                                                 uint32_t unit);
 /* Returns the pass to which an op belongs. */
 struct unit_pass remote_pass_of(const struct emit *e, uint32_t op);
 /* Makes backward ops write the stage's own gradients again. */
-void remote_end_unit(struct emit *e);
+void remote_write_own_gradients_again(struct emit *e);
 /* Sends a bundle's parameters from the owner to all stages that share a unit; if these stages hold parts of it already,
  * gathers the parts instead. Sets *op to the op that does so. Returns the new buffer in which this stage receives the
  * parameters. The owner receives them as well, since meanwhile its other units read its own parameters. With
  * HELPERS_SHARD, each stage keeps its part of the parameters that are sent. */
 buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t bundle, op_id *op);
 /* Emits the sum of a shared unit's gradient over the stages that share the unit, and returns the op. Sets
- * remote_grad->pending_sum to the buffer of the sum if this stage must add it to its own gradient, else to IR_NONE. */
+ * remote_grad->gradient_sum_to_add to the buffer of the sum if this stage must add it to its own gradient, else to IR_NONE. */
 op_id remote_sum_gradients(struct emit *e, struct remote_grad *remote_grad);
-/* Emits the addition of the sum remote_grad->pending_sum, which must exist, to this stage's own gradient or to its part
+/* Emits the addition of the sum remote_grad->gradient_sum_to_add, which must exist, to this stage's own gradient or to its part
  * of it. */
 void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote_grad);
 /* Emits the messages that return parts of gradients to their owners, which add them to their gradients. last_unshared:
@@ -55,10 +56,10 @@ void remote_return_parts(struct emit *e, op_id last_unshared);
 /* Returns the row of e->weights.shared_bundle_part for a bundle that the stages `shared` share; the first call for them
  * adds the row. The pointer is valid until the next call. */
 struct shared_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bundle,
-                                                   const struct unit_stages *shared);
+                                                   const struct stages_sharing_unit *shared);
 /* Emits the copy of this stage's part out of `params`, the parameters that were sent, unless this stage owns the
  * layers. The copy has a stream of its own, beside the computation, which has not reached the bundle yet. */
-void remote_store_part(struct emit *e, struct shared_bundle_part *part, buffer_id params);
+void remote_keep_own_part(struct emit *e, struct shared_bundle_part *part, buffer_id params);
 /* Emits the gather of all stages' parts into the buffer `to`, and returns the op. */
 op_id remote_gather_parts(struct emit *e, const struct shared_bundle_part *part, buffer_id to);
 /* Emits the sum of a unit's gradient over the stages that share the unit, by which each stage gets its part of the sum.
@@ -70,6 +71,6 @@ struct view remote_part_of_gradient(const struct emit *e, const struct shared_bu
 /* Makes the backward ops that follow write the gradients of the unit that starts: the stage's own or, if the unit is
  * shared, those that the sharing stages will sum. With HELPERS_SHARD each shared unit has gradients of its own;
  * otherwise units that the same stages share write the same gradients. */
-void weights_begin_unit(struct emit *e);
+void weights_choose_gradients_of_unit(struct emit *e);
 
 #endif

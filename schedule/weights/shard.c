@@ -2,7 +2,7 @@
  * parameters are gathered before each run of ops that reads them, gradients are reduced after the last op that adds to
  * them, and the optimizer follows. Weight gradients are partial sums over data, context and head ranks alike, so one
  * reduction covers all of these. Layers may have several bundles, for example one of experts that are spread over
- * ranks; what follows holds for the bundles of each kind by themselves (kind_of_run()).
+ * ranks; what follows holds for the bundles of each kind by themselves (bundle_kind_of_use_run()).
  *
  * At most prefetch_layers + 1 gathered bundles and two unreduced gradients are in memory. A gather waits for the end of
  * the run whose memory it may reuse. The first op that writes a gradient waits for the reduction of the gradient two
@@ -60,7 +60,7 @@ static bool begins_new_backward(const struct shard *s, uint32_t bundle, uint32_t
 /* Returns the kind of the bundle that a run uses, by which it is distinguished from other bundles of the same layers.
  * 0: the main bundle; from 1 on: those of stored weights, adapters or experts, in the order in which they were laid
  * out. */
-static uint32_t kind_of_run(const struct shard *s, uint32_t r)
+static uint32_t bundle_kind_of_use_run(const struct shard *s, uint32_t r)
 {
     const uint32_t bundle = s->run[r].bundle;
     return bundle - s->e->weights.bundle[bundle].main_bundle;
@@ -75,8 +75,8 @@ static bool are_of_same_layers(const struct shard *s, uint32_t a, uint32_t b)
 
 /* Returns the run that a use of the bundle by `op` continues; NULL: the use begins a new run. Uses of other bundles of
  * the same layers in between do not end a run. */
-static struct use_run *continued_run(const struct shard *s, const struct op_list *list,
-                                     uint32_t bundle, struct unit_pass pass, uint32_t op)
+static struct use_run *use_run_continued_by_op(const struct shard *s, const struct op_list *list,
+                                               uint32_t bundle, struct unit_pass pass, uint32_t op)
 {
     uint32_t r = s->run_count;
     while (r > 0 && s->run[r - 1].bundle != bundle &&
@@ -89,13 +89,13 @@ static struct use_run *continued_run(const struct shard *s, const struct op_list
                                                                                         : NULL;
 }
 
-/* Returns the count-th run before run r among the runs whose bundles are of the same kind as that of r (kind_of_run());
+/* Returns the count-th run before run r among the runs whose bundles are of the same kind as that of r (bundle_kind_of_use_run());
  * IR_NONE: there are fewer. count 0: run r itself. */
 static uint32_t run_of_same_kind_before(const struct shard *s, uint32_t r, uint32_t count)
 {
-    const uint32_t kind = kind_of_run(s, r);
+    const uint32_t kind = bundle_kind_of_use_run(s, r);
     while (count > 0 && r > 0)
-        count -= kind_of_run(s, --r) == kind;
+        count -= bundle_kind_of_use_run(s, --r) == kind;
     return count == 0 ? r : IR_NONE;
 }
 
@@ -119,8 +119,8 @@ static uint32_t last_run_of_layer_after(const struct shard *s, uint32_t r, uint3
 /* Returns the position of the first op that waits for the gather of a new run of the bundle. That is i, the position of
  * the op that reads the bundle first. But if the loss is part of the root's forward, the root's backward begins with
  * the backward of the loss, which comes before i. */
-static uint32_t first_waiting_position(const struct shard *s, const struct op_list *list,
-                                       uint32_t bundle, uint32_t i)
+static uint32_t position_that_waits_for_gather(const struct shard *s, const struct op_list *list,
+                                               uint32_t bundle, uint32_t i)
 {
     const struct use_run *before = s->run_count > 0 ? &s->run[s->run_count - 1] : NULL;
     bool loss =
@@ -139,12 +139,12 @@ static void record_read(struct shard *s, const struct op_list *list, uint32_t bu
         if (remote_stages_of_unit(s->e, pass.chunk, pass.unit).count == 1)
             return;
     }
-    struct use_run *before = continued_run(s, list, bundle, pass, op);
+    struct use_run *before = use_run_continued_by_op(s, list, bundle, pass, op);
     if (before != NULL) {
         before->end_position = i + 1;
         return;
     }
-    uint32_t begin = first_waiting_position(s, list, bundle, i);
+    uint32_t begin = position_that_waits_for_gather(s, list, bundle, i);
     s->run = heap_grow(s->run, &s->run_capacity, s->run_count + 1u, sizeof *s->run);
     s->run[s->run_count++] =
         (struct use_run){bundle, begin, i + 1, pass, begin, IR_NONE, {IR_NONE}, {IR_NONE}};
@@ -170,7 +170,7 @@ static void record_write(struct shard *s, uint32_t buffer, uint32_t i)
 
 /* True if the backward of a micro-batch has ended at position i, and the framework waits there for its reductions, so
  * that unreduced gradients are free (FSDP's _post_backward_final_callback(), DeepSpeed's reduction epilogue). */
-static bool ends_backward(const struct shard *s, const struct op_list *list, uint32_t i)
+static bool backward_ends_at_position(const struct shard *s, const struct op_list *list, uint32_t i)
 {
     return s->e->choices->profile->waits_for_reductions && s->e->choices->pp == 1 && i > 0 &&
            s->ir->op.phase[list->op[i]] == PHASE_FORWARD &&
@@ -194,8 +194,8 @@ static void find_use_runs(struct shard *s, const struct op_list *list)
 
 /* True if two runs use the root bundle, of embedding and head, in one micro-batch, and the bundle is not freed between
  * them. */
-static bool runs_share_root(const struct shard *s, const struct op_list *list, uint32_t before,
-                            uint32_t r)
+static bool runs_use_same_root_gather(const struct shard *s, const struct op_list *list,
+                                      uint32_t before, uint32_t r)
 {
     const struct use_run *a = &s->run[before], *b = &s->run[r];
     bool freed = s->e->choices->reshard == RESHARD_ROOT &&
@@ -211,7 +211,8 @@ static bool runs_share_root(const struct shard *s, const struct op_list *list, u
  * every bundle stays gathered with RESHARD_NEVER, and the root bundle on stages of torch.distributed.pipelining, unless
  * RESHARD_ROOT frees it. After a backward every bundle stays gathered on such stages
  * (set_reshard_after_backward(False)), and none elsewhere. */
-static bool stays_gathered(const struct shard *s, const struct op_list *list, uint32_t before)
+static bool bundle_stays_gathered_after_run(const struct shard *s, const struct op_list *list,
+                                            uint32_t before)
 {
     const struct choices *c = s->e->choices;
     const struct use_run *run = &s->run[before];
@@ -222,23 +223,23 @@ static bool stays_gathered(const struct shard *s, const struct op_list *list, ui
     return stage;
 }
 
-/* Finds the runs that use what an earlier run of the bundle gathered. If the profile's `reuse_within_elements` is above
+/* Finds the runs that use what an earlier run of the bundle gathered. If the profile's `reuses_params_within_elements` is above
  * 0 (DeepSpeed's stage3_max_reuse_distance), these are the runs before which at most that many elements of other
  * bundles were read since the earlier run. They are runs of the last layers and of the head, between forward and
- * backward. Further cases are those of runs_share_root() and stays_gathered(). */
-static void find_kept_gathers(struct shard *s, const struct op_list *list)
+ * backward. Further cases are those of runs_use_same_root_gather() and bundle_stays_gathered_after_run(). */
+static void find_runs_that_reuse_gathers(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
-    uint64_t reach = (uint64_t)e->choices->profile->reuse_within_elements, read = 0;
+    uint64_t reach = (uint64_t)e->choices->profile->reuses_params_within_elements, read = 0;
     /* last: [bundles] 1 + the bundle's last run so far; 0: none. then: [bundles] the number of elements of all bundles
      * that had been read at the end of that run */
     uint32_t *last = arena_array(&s->arena, e->weights.bundle_count, sizeof *last);
     uint64_t *then = arena_array(&s->arena, e->weights.bundle_count, sizeof *then);
     for (uint32_t r = 0; r < s->run_count; r++) {
         uint32_t b = s->run[r].bundle;
-        if (last[b] > 0 &&
-            ((reach > 0 && read - then[b] <= reach) || runs_share_root(s, list, last[b] - 1, r) ||
-             stays_gathered(s, list, last[b] - 1)))
+        if (last[b] > 0 && ((reach > 0 && read - then[b] <= reach) ||
+                            runs_use_same_root_gather(s, list, last[b] - 1, r) ||
+                            bundle_stays_gathered_after_run(s, list, last[b] - 1)))
             s->run[r].earlier_gather_run = last[b] - 1;
         read += e->weights.bundle[b].elements;
         last[b] = r + 1;
@@ -270,9 +271,9 @@ static buffer_id own_narrow_part(struct emit *e, uint32_t b)
 {
     const struct bundle_state *bundle = &e->weights.bundle[b];
     struct view scales = view_whole(e, bundle->narrow_scales);
-    return bundle->narrow_part.i != IR_NONE
-               ? bundle->narrow_part
-               : quantised_emit_part(e, b, bundle->narrow_largest, &scales).buffer;
+    return bundle->own_part_in_8_bits.i != IR_NONE
+               ? bundle->own_part_in_8_bits
+               : quantised_emit_part(e, b, bundle->largest_element_of_bundle, &scales).buffer;
 }
 
 /* Emits the gather of the parameters of run r before the op at position i (if the weights are sent to other stages,
@@ -403,7 +404,7 @@ static void emit_end_of_step(struct shard *s)
         for (uint32_t row = 0; row < s->gradient_count; row++) {
             uint32_t b = s->gradient[row].bundle;
             if (!s->gradient[row].is_last_of_bundle ||
-                e->weights.bundle[b].is_at_both_ends != both_ends)
+                e->weights.bundle[b].is_on_first_and_last_stage != both_ends)
                 continue;
             bundle[count++] = b;
             if (clips)
@@ -416,7 +417,7 @@ static void emit_end_of_step(struct shard *s)
     /* The first op of clipping waits for the last reduction. The others come after it on its stream, or wait for ops
      * there. */
     if (clips && s->ir->op.count > emitted)
-        emit_add_dependency(e, (op_id){emitted}, s->last_final_op);
+        emit_add_dependency(e, (op_id){emitted}, s->last_op_that_finishes_gradient);
 }
 
 /* Sets, for each buffer, the bundle whose parameters or gradient it holds (s->buffer). */
@@ -446,11 +447,11 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
         .first_unlisted_op = e->ir->op.count,
         .gathers_params = weights_shard_params(e->choices) && e->group.dense.shard_size > 1,
         .has_remote_weights = pipeline_has_remote_weights(e->choices),
-        .last_summed = {IR_NONE, IR_NONE},
+        .last_two_summed_gradients = {IR_NONE, IR_NONE},
         .last_flat_copy = {IR_NONE},
     };
     if (s->has_remote_weights)
-        remote_end_unit(e);
+        remote_write_own_gradients_again(e);
     record_bundles_of_buffers(s);
     s->gradients_left = arena_array(&s->arena, e->weights.bundle_count, sizeof *s->gradients_left);
     s->reduced_gradients =
@@ -458,12 +459,12 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
     find_use_runs(s, list);
     find_core_ends(s, list);
     if (!s->has_remote_weights)
-        find_kept_gathers(s, list);
+        find_runs_that_reuse_gathers(s, list);
 }
 
 /* Begins the gradients that `op`, at position i, is the first to write, and moves *next past their rows. Before `op`,
  * for each of them: adds the reduced parts of the gradients two or more rows before it to the kept parts, and zeroes
- * its padding. If shard_waits_for_sums() says so, `op` waits for the reduction of the gradient two rows before it. */
+ * its padding. If shard_write_waits_for_reduction() says so, `op` waits for the reduction of the gradient two rows before it. */
 static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next)
 {
     for (; *next < s->gradient_count && s->gradient[*next].first_position == i; ++*next) {
@@ -471,7 +472,7 @@ static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *
         if (two_before != IR_NONE)
             shard_add_reduced(s, two_before + 1, i);
         shard_zero_padding(s, row, op);
-        if (two_before == IR_NONE || !shard_waits_for_sums(s, row))
+        if (two_before == IR_NONE || !shard_write_waits_for_reduction(s, row))
             continue;
         const struct bundle_gradient *before = &s->gradient[two_before];
         if (before->last_position < i && before->reduction.i != IR_NONE)
@@ -493,7 +494,7 @@ static void rewrite_list(struct shard *s, const struct op_list *list)
         for (uint32_t k = r; k < s->run_count && s->run[k].first_position <= i; k++)
             if (s->run[k].end_position > i)
                 gather_before_op(s, k, i, list);
-        if (ends_backward(s, list, i))
+        if (backward_ends_at_position(s, list, i))
             shard_add_reduced(s, s->gradient_count, i);
         begin_gradients(s, i, op, &next);
         if (held.i != IR_NONE)
@@ -501,8 +502,8 @@ static void rewrite_list(struct shard *s, const struct op_list *list)
         shard_list_emitted(s);
         op_list_push(&s->new_list, (op_id){op});
         uint32_t emitted = s->ir->op.count;
-        shard_reduce_finished(s, i, op);
-        held.i = holds && s->ir->op.count > emitted ? s->last_final_op.i : IR_NONE;
+        shard_reduce_gradients_ended_by_op(s, i, op);
+        held.i = holds && s->ir->op.count > emitted ? s->last_op_that_finishes_gradient.i : IR_NONE;
     }
 }
 
@@ -566,10 +567,10 @@ void pass_weights(struct emit *e, struct op_list *list)
     if (shard_reduces_at_end(&s))
         shard_reduce_in_order(&s, list);
     shard_reduce_tied_embedding(&s);
-    if (weights_clip_gradients(e->choices) || e->choices->profile->host_per_step_s > 0 ||
+    if (weights_clip_gradients(e->choices) || e->choices->profile->host_before_optimizer_s > 0 ||
         e->choices->scope != SCOPE_STEP)
         shard_add_reduced(&s, s.gradient_count, IR_NONE);
-    shard_end_backward(&s);
+    shard_wait_between_backward_and_step(&s);
     if (e->choices->scope == SCOPE_STEP)
         emit_end_of_step(&s);
     extend_gradient_lifetimes(e);

@@ -27,10 +27,10 @@ struct use_run {
 struct bundle_gradient {
     buffer_id buffer;
     uint32_t bundle, first_position, last_position;
-    bool is_last_of_bundle; /* no gradient of its bundle is reduced later */
-    bool adds_to_bundle;    /* other gradients of its bundle have been reduced before */
-    uint32_t remote_grad;   /* row of e->weights.remote_grad, or IR_NONE */
-    op_id reduction;        /* the last op of its reduction; IR_NONE: none yet */
+    bool is_last_of_bundle;         /* no gradient of its bundle is reduced later */
+    bool adds_to_reduced_gradients; /* other gradients of its bundle have been reduced before */
+    uint32_t remote_grad;           /* row of e->weights.remote_grad, or IR_NONE */
+    op_id reduction;                /* the last op of its reduction; IR_NONE: none yet */
     /* this rank's reduced part, until it has been cast to, or added to, the kept part; IR_NONE: nothing is left to
      * do */
     buffer_id part_to_add;
@@ -69,11 +69,12 @@ struct shard {
     size_t gradient_capacity;
     /* rows of e->weights.remote_grad: [0] the gradient before the last one that was summed, [1] the last one; IR_NONE:
      * there is none, or its sum has been added */
-    uint32_t last_summed[2];
+    uint32_t last_two_summed_gradients[2];
     uint32_t next_gradient_to_add; /* no gradient before it is left to add */
     /* [bundles] the numbers of gradients that have been reduced, and that are still to be reduced */
     uint32_t *reduced_gradients, *gradients_left;
-    op_id last_final_op; /* the last op so far that reduces a gradient or adds its reduced part */
+    /* the last op so far that reduces a gradient or adds its reduced part */
+    op_id last_op_that_finishes_gradient;
 };
 
 /* Appends the ops that have been emitted since the last call to the new list. Returns the last op of the list; IR_NONE:
@@ -86,12 +87,12 @@ static inline op_id shard_list_emitted(struct shard *s)
 }
 
 /* --- functions of schedule/weights/reduce.c --- */
-/* Emits the work of a framework's host thread between backward and optimizer, if the profile has any (host_per_step_s),
+/* Emits the work of a framework's host thread between backward and optimizer, if the profile has any (host_before_optimizer_s),
  * there are several ranks, and a gradient has been reduced. To read the norm of all gradients, the host waits for the
  * stream of the last reduction; then all ranks meet in a barrier. */
-void shard_end_backward(struct shard *s);
+void shard_wait_between_backward_and_step(struct shard *s);
 /* True if the first write to the gradient in this row waits for the reduction of the gradient two rows before it. */
-bool shard_waits_for_sums(const struct shard *s, uint32_t row);
+bool shard_write_waits_for_reduction(const struct shard *s, uint32_t row);
 /* Emits zeros in the padding of a gradient, which no other op writes, if the sum cuts the gradient into parts. Does
  * nothing for a persistent gradient, whose padding stays 0. */
 void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op);
@@ -102,15 +103,15 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i);
 /* Sums the gradient of a tied embedding that two stages hold over the first and the last stage. Call it after all other
  * reductions, since these stages finish their parts at very different times. */
 void shard_reduce_tied_embedding(struct shard *s);
-/* Adds the sum of the gradient last_summed[k] to the stage's own gradient, if this stage is to add it (pending_sum),
- * and sets last_summed[k] to IR_NONE. Call it once computation need not wait for the sum. */
+/* Adds the sum of the gradient last_two_summed_gradients[k] to the stage's own gradient, if this stage is to add it (gradient_sum_to_add),
+ * and sets last_two_summed_gradients[k] to IR_NONE. Call it once computation need not wait for the sum. */
 void shard_add_remote_sum(struct shard *s, uint32_t k);
 /* Returns the last op that adds to a gradient of units which this stage does not share; IR_NONE: there is none. */
 op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list);
 /* Reduces the gradients to which `op`, at position i, is the last to add; each once, even if the op writes several
  * parts of it. Gradients of shared units are summed over the unit's stages. Others are left for shard_reduce_in_order()
  * if all are reduced at the end. */
-void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op);
+void shard_reduce_gradients_ended_by_op(struct shard *s, uint32_t i, uint32_t op);
 /* True if all stages must reduce and update in the order of the bundles. Stages that share subsequences must: they use
  * weights in different orders, and add to gradients until the end. */
 bool shard_reduces_in_bundle_order(const struct shard *s);

@@ -24,7 +24,7 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id squares)
     bool pageable = profile->host_params_pageable;
     bool host = e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
     bool sharded = bundle->grad_shard.i != IR_NONE;
-    buffer_id grad = weights_final_grad(e, b);
+    buffer_id grad = weights_gradient_of_optimizer(e, b);
     buffer_id param = bundle->param_shard.i != IR_NONE ? bundle->param_shard : bundle->param;
     bool narrow = bundle->narrow.i != IR_NONE; /* the next step quantises the masters */
     bool gather_after = sharded && bundle->param_shard.i == IR_NONE && !narrow;

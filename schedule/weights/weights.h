@@ -11,7 +11,7 @@
  * updates. It computes one number, the sum of squares of all elements of gradients on all ranks and stages. Returns the
  * buffer with that number, by which AdamW scales the gradients, in the optimizer's memory. Returns IR_NONE if AdamW
  * does not scale: count is 0, gradients are not clipped, or a pass of its own on the device has scaled them
- * (CLIPPING_IN_PLACE). */
+ * (CLIPPING_BY_SEPARATE_PASS). */
 buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count);
 
 /* --- the optimizer's step (schedule/weights/update.c) --- */

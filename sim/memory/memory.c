@@ -92,9 +92,9 @@ static void find_peaks(const struct memory_changes *c, const struct live_buffers
 /* ---- host memory over the ranks of a node ---- */
 
 /* The host buffers and their changes, by class of ranks, until they are summed over the ranks of each node. */
-struct host_changes {
+struct host_memory_changes_of_node {
     struct live_buffers *live_buffers;
-    struct memory_changes *changes_of_class;
+    struct memory_changes *memory_changes_by_class;
 };
 
 /* Appends the changes and the buffers of a class to those of its node. The ranks of a class change their memory at the
@@ -151,11 +151,11 @@ static bool nodes_have_same_classes(const struct cluster *cluster, const struct 
                   ranks_a * sizeof *result->class_of_rank) == 0;
 }
 
-/* Finds the peaks of the host memory of one node, summed over its ranks, and raises result->host_peak to them. Returns
+/* Finds the peaks of the host memory of one node, summed over its ranks, and raises result->peak_node_by_host_memory to them. Returns
  * false, with the peaks unchanged, if the changes do not repeat around the periods that a short list leaves out. */
 static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
                             struct sim_result *result, uint32_t node,
-                            const struct host_changes *host)
+                            const struct host_memory_changes_of_node *host)
 {
     const struct sim_class *timed_class = NULL; /* the class whose times say where the gaps are */
     uint32_t first, ranks = node_rank_count(cluster, result, node, &first);
@@ -165,7 +165,7 @@ static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
     for (uint32_t r = first; r < first + ranks; r++)
         ranks_of_class[result->class_of_rank[r]]++;
     for (uint32_t c = 0; c < result->class_count; c++) {
-        const struct memory_changes *class_changes = &host->changes_of_class[c];
+        const struct memory_changes *class_changes = &host->memory_changes_by_class[c];
         if (ranks_of_class[c] == 0 || class_changes->count == 0)
             continue;
         timed_class = &result->classes[c];
@@ -181,8 +181,9 @@ static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
     if (repeats)
         find_peaks(&changes, &buffers, gap, gap_count, peak);
     for (int m = 0; m < MEMORY_COUNT; m++)
-        if (m != MEMORY_HBM && peak[m].bytes > result->host_peak[m].bytes)
-            result->host_peak[m] = (struct sim_node_peak){peak[m].bytes, peak[m].time_s, node};
+        if (m != MEMORY_HBM && peak[m].bytes > result->peak_node_by_host_memory[m].bytes)
+            result->peak_node_by_host_memory[m] =
+                (struct sim_node_peak){peak[m].bytes, peak[m].time_s, node};
     free(gap);
     free(changes.row);
     free(buffers.row);
@@ -190,23 +191,23 @@ static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
     return repeats;
 }
 
-/* Fills result->host_peak with the highest peaks of any node. A node with the classes of an earlier one is skipped,
+/* Fills result->peak_node_by_host_memory with the highest peaks of any node. A node with the classes of an earlier one is skipped,
  * since its peaks are the same. Returns false if find_node_peaks() does. */
 static bool find_host_peaks(const struct ir *ir, const struct cluster *cluster,
                             const struct live_buffers *buffers_of_role, struct sim_result *result)
 {
-    struct host_changes host = {
+    struct host_memory_changes_of_node host = {
         heap_zalloc(result->class_count + 1u, sizeof *host.live_buffers),
-        heap_zalloc(result->class_count + 1u, sizeof *host.changes_of_class)};
-    memset(result->host_peak, 0, sizeof result->host_peak);
+        heap_zalloc(result->class_count + 1u, sizeof *host.memory_changes_by_class)};
+    memset(result->peak_node_by_host_memory, 0, sizeof result->peak_node_by_host_memory);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         if (class->role == IR_NONE)
             continue;
         host.live_buffers[c] = select_host_buffers(&buffers_of_role[class->role]);
         if (host.live_buffers[c].count > 0)
-            memory_changes_of_class(&host.changes_of_class[c], ir, result, &host.live_buffers[c],
-                                    class);
+            memory_changes_of_class(&host.memory_changes_by_class[c], ir, result,
+                                    &host.live_buffers[c], class);
     }
     bool repeats = true;
     for (uint32_t n = 0; repeats && n < result->node_count; n++) {
@@ -218,10 +219,10 @@ static bool find_host_peaks(const struct ir *ir, const struct cluster *cluster,
     }
     for (uint32_t c = 0; c < result->class_count; c++) {
         free(host.live_buffers[c].row);
-        free(host.changes_of_class[c].row);
+        free(host.memory_changes_by_class[c].row);
     }
     free(host.live_buffers);
-    free(host.changes_of_class);
+    free(host.memory_changes_by_class);
     return repeats;
 }
 

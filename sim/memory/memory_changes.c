@@ -48,7 +48,7 @@ void live_buffers_init(struct live_buffers *l, const struct ir *ir, uint32_t rol
             (persistent ? !liveness_is_separate_persistent(ir, i) : writer[i] == IR_NONE))
             continue;
         l->row[next[persistent ? 0 : writer[i] + 1]++] = (struct live_buffer){
-            .bytes = repeats_instances_of_state(ir, i) * ir_buffer_bytes(ir, (buffer_id){i}),
+            .bytes = repeats_count_buffer_instances(ir, i) * ir_buffer_bytes(ir, (buffer_id){i}),
             .buffer = i,
             .writer = persistent ? IR_NONE : writer[i],
             .memory = b->memory[i],
@@ -173,10 +173,10 @@ static double buffer_free_date_s(const struct ir *ir, const double *end_s, uint3
 }
 
 /* For each op, a list of the buffers that stop being live when it ends. */
-struct buffers_by_end {
+struct buffers_listed_by_last_op {
     uint32_t *first_buffer; /* [op_count] a row of the live buffers; IR_NONE: none */
     /* [rows of the live buffers] the next row in the same list; IR_NONE: none */
-    uint32_t *next_buffer;
+    uint32_t *next_buffer_of_same_last_op;
 };
 
 static void add_change(struct memory_change *row, size_t *at, uint32_t i, double time_s,
@@ -198,8 +198,9 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
                  *end_s = result->end_s + class->first_row;
     const uint8_t *stream = ir->op.stream + class->op_begin;
     assert(l->count <= MEMORY_CHANGE_ROW_MAX);
-    struct buffers_by_end leaving = {ir_new_empty_ids(class->op_count + 1u),
-                                     heap_alloc(l->count + 1u, sizeof *leaving.next_buffer)};
+    struct buffers_listed_by_last_op leaving = {
+        ir_new_empty_ids(class->op_count + 1u),
+        heap_alloc(l->count + 1u, sizeof *leaving.next_buffer_of_same_last_op)};
     while (persistent < l->count && l->row[persistent].writer == IR_NONE)
         persistent++;
     /* The rows list the buffers that live throughout, then the starts of each stream, then the ends of each stream. */
@@ -219,7 +220,7 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
             continue;
         }
         op -= class->op_begin;
-        leaving.next_buffer[i] = leaving.first_buffer[op];
+        leaving.next_buffer_of_same_last_op[i] = leaving.first_buffer[op];
         leaving.first_buffer[op] = i;
         end[stream[op]]++;
     }
@@ -240,12 +241,13 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
                    brief[i] ? MEMORY_CHANGE_STARTS_AND_ENDS : MEMORY_CHANGE_STARTS);
     }
     for (uint32_t op = 0; op < class->op_count; op++)
-        for (uint32_t i = leaving.first_buffer[op]; i != IR_NONE; i = leaving.next_buffer[i])
+        for (uint32_t i = leaving.first_buffer[op]; i != IR_NONE;
+             i = leaving.next_buffer_of_same_last_op[i])
             add_change(c->row, &end[stream[op]], i, end_s[op], class->op_begin + op,
                        MEMORY_CHANGE_ENDS);
     free(brief);
     free(begin);
     free(leaving.first_buffer);
-    free(leaving.next_buffer);
+    free(leaving.next_buffer_of_same_last_op);
     memory_changes_sort(c, result);
 }

@@ -23,16 +23,16 @@ static double middle_of_longest_quiet_s(const struct memory_changes *c, double d
                                         double period_s)
 {
     double from_s = date_s - period_s / 2, to_s = date_s + period_s / 2, most_s = 0,
-           middle_s = date_s;
+           median_of_step_starts_s = date_s;
     for (size_t i = first_change_from(c, from_s); from_s < to_s; i++) {
         double next_s = i < c->count && c->row[i].time_s < to_s ? c->row[i].time_s : to_s;
         if (next_s - from_s > most_s) {
             most_s = next_s - from_s;
-            middle_s = from_s + most_s / 2;
+            median_of_step_starts_s = from_s + most_s / 2;
         }
         from_s = next_s;
     }
-    return middle_s;
+    return median_of_step_starts_s;
 }
 
 /* True if change b is the same as change a, one period later. */
@@ -47,9 +47,9 @@ static bool is_repeated_change(const struct live_buffers *l, const struct memory
 /* Sets *gap to the place near date_s at which `copies` periods of a repeated run are left out, with the bytes by which
  * they grow. Returns false if the changes of the period before it are not those of the period after it, up to a few
  * times same_s, which is rounding: the memory of the run does not repeat then. */
-static bool find_gap(struct memory_gap *gap, const struct memory_changes *c,
-                     const struct live_buffers *l, double date_s, double period_s, double same_s,
-                     uint32_t copies)
+static bool find_memory_gap_of_run(struct memory_gap *gap, const struct memory_changes *c,
+                                   const struct live_buffers *l, double date_s, double period_s,
+                                   double same_s, uint32_t copies)
 {
     double cut_s = middle_of_longest_quiet_s(c, date_s, period_s);
     size_t begin = first_change_from(c, cut_s - period_s),
@@ -85,8 +85,8 @@ bool memory_gaps_find(const struct memory_changes *c, const struct live_buffers 
         double date_s =
             result->start_s[class->first_row + run->first_op +
                             run->gap_before_iteration * run->ops_per_iteration - class->op_begin];
-        found = find_gap(&(*gaps)[(*count)++], c, l, date_s, result->period_s[i], same_s,
-                         r->copies_per_gap);
+        found = find_memory_gap_of_run(&(*gaps)[(*count)++], c, l, date_s, result->period_s[i],
+                                       same_s, r->copies_per_gap);
     }
     return found;
 }

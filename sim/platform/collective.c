@@ -29,15 +29,15 @@ static int link_nearness(const struct platform *p, uint32_t a, uint32_t b)
     return c->socket_of_switch[switch_a] == c->socket_of_switch[switch_b] ? NEAR_SOCKET : NEAR_FAR;
 }
 
-/* Numbers of the caps: limits in bytes/s of a rank's flows (LINK_FLOW_CAP). The flow to one peer has CAP_PAIR; the flow
+/* Numbers of the caps: limits in bytes/s of a rank's flows (LINK_RATE_CAP_OF_FLOW). The flow to one peer has CAP_PAIR; the flow
  * to all peers at one distance in the domain has CAP_NEAR + NEAR_...; the flow to other domains has CAP_NETWORK, or
  * CAP_NETWORK + 1 if these are on other leaf switches. Caps of pairs are numbered on their own
- * (PLATFORM_CAP_PAIR); the other caps of a rank begin CAP_STRIDE after those of the rank before it. */
+ * (PLATFORM_CAP_OF_RANK_PAIR); the other caps of a rank begin CAP_STRIDE after those of the rank before it. */
 enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP_NETWORK + 2 };
 
 static uint32_t flow_cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
 {
-    return what == CAP_PAIR ? PLATFORM_CAP_PAIR | (rank * PLATFORM_CAP_PEERS + peer_or_zero)
+    return what == CAP_PAIR ? PLATFORM_CAP_OF_RANK_PAIR | (rank * PLATFORM_CAP_PEERS + peer_or_zero)
                             : rank * CAP_STRIDE + (uint32_t)what;
 }
 
@@ -60,7 +60,7 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
                                    uint32_t key)
 {
     const struct fabric *fabric = &p->cluster->fabric;
-    const uint32_t *rank = m->rank_by_domain + m->domain[d].begin;
+    const uint32_t *rank = m->ranks_grouped_by_domain + m->domain[d].begin;
     double overhead = 1 / fabric->all_to_all_efficiency;
     uint32_t peers[NEAR_COUNT] = {0}, peer[NEAR_COUNT] = {0};
     for (uint32_t j = 0; j < m->domain[d].count; j++) {
@@ -69,7 +69,8 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
         if (fabric->kind == FABRIC_MESH) {
             flow_open(flows, piece * overhead);
             route_add_exchange(p, flows, rank[i], rank[j]);
-            route_add_link(p, flows, LINK_FLOW_CAP, key, flow_cap_index(rank[i], j, CAP_PAIR),
+            route_add_link(p, flows, LINK_RATE_CAP_OF_FLOW, key,
+                           flow_cap_index(rank[i], j, CAP_PAIR),
                            fabric->all_to_all_peer_bytes_per_s * overhead);
             flow_close(flows);
             continue;
@@ -83,7 +84,8 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
             continue;
         flow_open(flows, peers[near] * piece * overhead);
         route_add_exchange(p, flows, rank[i], peer[near]);
-        route_add_link(p, flows, LINK_FLOW_CAP, key, flow_cap_index(rank[i], 0, CAP_NEAR + near),
+        route_add_link(p, flows, LINK_RATE_CAP_OF_FLOW, key,
+                       flow_cap_index(rank[i], 0, CAP_NEAR + near),
                        exchange_cap_bytes_per_s(fabric, peers[near], overhead));
         flow_close(flows);
     }
@@ -101,7 +103,8 @@ static void add_flow_between_domains(struct platform *p, struct flow_table *flow
         route_add_leaf(p, flows, me, true);
         route_add_leaf(p, flows, me, false);
     }
-    route_add_link(p, flows, LINK_FLOW_CAP, key, flow_cap_index(me, 0, CAP_NETWORK + across),
+    route_add_link(p, flows, LINK_RATE_CAP_OF_FLOW, key,
+                   flow_cap_index(me, 0, CAP_NETWORK + across),
                    peers * p->cluster->nic.peer_bytes_per_s);
     flow_close(flows);
 }
@@ -115,7 +118,7 @@ static void add_exchange_between_domains(struct platform *p, struct flow_table *
     uint32_t peers[2] = {0};
     for (uint32_t e = 0; e < m->domain_count; e++)
         if (e != d)
-            peers[platform_crosses_leaves(p, me, m->rank_by_domain[m->domain[e].begin])] +=
+            peers[platform_crosses_leaves(p, me, m->ranks_grouped_by_domain[m->domain[e].begin])] +=
                 m->domain[e].count;
     for (int across = 0; across < 2; across++)
         if (peers[across] > 0)
@@ -148,7 +151,7 @@ static double part_inside_domains_s(const struct collective_call *f)
 
 /* Returns the probability that, of `experts` experts, `copies` that are drawn without repetition contain at least one of
  * the rank's `own`. */
-static double any_own_expert_probability(int64_t experts, int64_t copies, double own)
+static double probability_of_any_own_expert(int64_t experts, int64_t copies, double own)
 {
     double missed = 1;
     for (int64_t i = 0; i < copies && missed > 0; i++)
@@ -167,26 +170,26 @@ static double add_sends_once_per_rank(const struct collective_call *f)
     const double tokens = (double)(work->all_to_all.ahead + work->all_to_all.back) *
                           (double)dtype_bytes((enum dtype)work->in);
     const double own = (double)work->all_to_all.experts / m->member_count;
-    const double arriving =
-        work->all_to_all.even
-            ? tokens * m->member_count *
-                  any_own_expert_probability(work->all_to_all.experts, work->all_to_all.once, own)
-            : f->bytes;
+    const double arriving = work->all_to_all.even
+                                ? tokens * m->member_count *
+                                      probability_of_any_own_expert(work->all_to_all.experts,
+                                                                    work->all_to_all.once, own)
+                                : f->bytes;
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; m->domain[d].is_planned && i < m->domain[d].count; i++) {
-            uint32_t me = m->rank_by_domain[m->domain[d].begin + i], domains[2] = {0};
+            uint32_t me = m->ranks_grouped_by_domain[m->domain[d].begin + i], domains[2] = {0};
             double bytes[2] = {0};
             add_exchange_in_domain(f->platform, f->flows, m, d, i, arriving / m->domain[d].count,
                                    f->key);
             for (uint32_t e = 0; e < m->domain_count; e++) {
                 if (e == d)
                     continue;
-                const bool across =
-                    platform_crosses_leaves(f->platform, me, m->rank_by_domain[m->domain[e].begin]);
+                const bool across = platform_crosses_leaves(
+                    f->platform, me, m->ranks_grouped_by_domain[m->domain[e].begin]);
                 domains[across]++;
-                bytes[across] += tokens * any_own_expert_probability(work->all_to_all.experts,
-                                                                     work->all_to_all.once,
-                                                                     own * m->domain[e].count);
+                bytes[across] += tokens * probability_of_any_own_expert(work->all_to_all.experts,
+                                                                        work->all_to_all.once,
+                                                                        own * m->domain[e].count);
             }
             for (int across = 0; across < 2; across++)
                 if (domains[across] > 0)
@@ -203,7 +206,7 @@ static double add_all_to_all(const struct collective_call *f)
         return add_sends_once_per_rank(f);
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; m->domain[d].is_planned && i < m->domain[d].count; i++) {
-            uint32_t me = m->rank_by_domain[m->domain[d].begin + i];
+            uint32_t me = m->ranks_grouped_by_domain[m->domain[d].begin + i];
             double piece = f->bytes / m->member_count;
             add_exchange_in_domain(f->platform, f->flows, m, d, i, piece, f->key);
             add_exchange_between_domains(f->platform, f->flows, m, d, me, piece, f->key);
@@ -219,13 +222,13 @@ struct exchange_load {
     uint32_t peer_count[NEAR_COUNT + 2], peer[NEAR_COUNT + 2]; /* how many peers, and one of them */
 };
 
-/* Returns the index in the group of each member in the order of m->rank_by_domain, on the heap. */
+/* Returns the index in the group of each member in the order of m->ranks_grouped_by_domain, on the heap. */
 static uint32_t *list_group_indices(const struct members *m)
 {
     uint32_t *index = heap_alloc(m->member_count, sizeof *index);
     for (uint32_t i = 0; i < m->member_count; i++)
         for (uint32_t k = 0; k < m->member_count; k++)
-            if (m->rank_by_index[k] == m->rank_by_domain[i])
+            if (m->ranks_by_group_index[k] == m->ranks_grouped_by_domain[i])
                 index[i] = k;
     return index;
 }
@@ -234,7 +237,7 @@ static struct exchange_load exchange_load_of_member(const struct collective_call
                                                     const uint32_t *index, uint32_t d, uint32_t me)
 {
     const struct members *m = f->members;
-    const double *pair = f->exchange->pair_bytes;
+    const double *pair = f->exchange->bytes_by_member_pair;
     double sent[NEAR_COUNT + 2] = {0}, received[NEAR_COUNT + 2] = {0};
     struct exchange_load load = {0};
     for (uint32_t e = 0; e < m->domain_count; e++)
@@ -243,14 +246,16 @@ static struct exchange_load exchange_load_of_member(const struct collective_call
                    in = pair[(size_t)index[i] * m->member_count + index[me]];
             if (i == me || out + in <= 0)
                 continue;
-            int class =
-                e == d ? link_nearness(f->platform, m->rank_by_domain[me], m->rank_by_domain[i])
-                       : NEAR_COUNT + platform_crosses_leaves(f->platform, m->rank_by_domain[me],
-                                                              m->rank_by_domain[i]);
+            int class = e == d
+                            ? link_nearness(f->platform, m->ranks_grouped_by_domain[me],
+                                            m->ranks_grouped_by_domain[i])
+                            : NEAR_COUNT + platform_crosses_leaves(f->platform,
+                                                                   m->ranks_grouped_by_domain[me],
+                                                                   m->ranks_grouped_by_domain[i]);
             sent[class] += out;
             received[class] += in;
             load.peer_count[class]++;
-            load.peer[class] = m->rank_by_domain[i];
+            load.peer[class] = m->ranks_grouped_by_domain[i];
         }
     for (int class = 0; class < NEAR_COUNT + 2; class ++)
         load.bytes[class] = fmax(sent[class], received[class]);
@@ -294,7 +299,7 @@ static void add_load_flows(const struct collective_call *f, uint32_t me,
         }
         flow_open(f->flows, load->bytes[class] * overhead);
         route_add_exchange(f->platform, f->flows, me, load->peer[class]);
-        route_add_link(f->platform, f->flows, LINK_FLOW_CAP, f->key,
+        route_add_link(f->platform, f->flows, LINK_RATE_CAP_OF_FLOW, f->key,
                        flow_cap_index(me, 0, CAP_NEAR + class),
                        exchange_cap_bytes_per_s(fabric, load->peer_count[class], overhead));
         flow_close(f->flows);
@@ -318,7 +323,7 @@ static double add_exchange(const struct collective_call *f)
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; i < m->domain[d].count; i++) {
             const struct exchange_load *own = &load[m->domain[d].begin + i];
-            uint32_t me = m->rank_by_domain[m->domain[d].begin + i];
+            uint32_t me = m->ranks_grouped_by_domain[m->domain[d].begin + i];
             double near = 0;
             for (int class = 0; class < NEAR_COUNT; class ++)
                 near += own->bytes[class];
@@ -397,10 +402,10 @@ static double add_broadcast(const struct collective_call *f)
 static double add_scatter(const struct collective_call *f)
 {
     const struct members *m = f->members;
-    uint32_t root = f->members->rank_by_index[f->work->broadcast.root];
+    uint32_t root = f->members->ranks_by_group_index[f->work->broadcast.root];
     double piece = f->bytes / m->member_count;
     for (uint32_t d = 0; d < m->domain_count; d++) {
-        const uint32_t *rank = m->rank_by_domain + m->domain[d].begin;
+        const uint32_t *rank = m->ranks_grouped_by_domain + m->domain[d].begin;
         uint32_t at = 0;
         while (at < m->domain[d].count && rank[at] != root)
             at++;
@@ -424,9 +429,10 @@ static double add_shift(const struct collective_call *f)
     for (uint32_t i = 0; i < m->member_count; i++) {
         int64_t to = (i + f->work->p2p.by) % m->member_count;
         latency_s =
-            fmax(latency_s, message_add_flows(f->platform, f->flows, m->rank_by_index[i],
-                                              m->rank_by_index[to < 0 ? to + m->member_count : to],
-                                              f->bytes, m->member_count, f->key, i));
+            fmax(latency_s,
+                 message_add_flows(f->platform, f->flows, m->ranks_by_group_index[i],
+                                   m->ranks_by_group_index[to < 0 ? to + m->member_count : to],
+                                   f->bytes, m->member_count, f->key, i));
     }
     return latency_s;
 }
@@ -451,7 +457,7 @@ double collective_add_flows(struct platform *platform, struct flow_table *flows,
         return 0; /* no flows: the host's calls for a barrier are in its issue time */
     assert(add_flows_of_kind[work->kind]);
     if (platform->cluster->fabric.kind == FABRIC_LOOPBACK)
-        return loopback_add_collective_flows(platform, flows, work, members->rank_by_index,
+        return loopback_add_collective_flows(platform, flows, work, members->ranks_by_group_index,
                                              members->member_count, exchange);
     struct collective_call call = {
         platform, flows, work, members, key, (double)work_payload_bytes(work), exchange};

@@ -52,7 +52,7 @@ static struct loopback_fetch exchange_fetch(const struct exchange_bytes *exchang
 {
     struct loopback_fetch fetch = {0};
     for (uint32_t from = 0; from < count; from++) {
-        double bytes = exchange->pair_bytes[(size_t)from * count + i];
+        double bytes = exchange->bytes_by_member_pair[(size_t)from * count + i];
         fetch.copied_bytes += bytes;
         fetch.copy_count += bytes > 0;
     }

@@ -2,14 +2,14 @@
 
 /* Returns the rate in bytes/s between two ranks of a communicator of `ranks` ranks. The number of channels that NCCL
  * gives a send or receive falls with the size of the communicator, so that an exchange with all ranks uses each channel
- * once or a few times (src/enqueue.cc). So the rate that was measured among peer_rate_communicator_ranks ranks grows in
+ * once or a few times (src/enqueue.cc). So the rate that was measured among ranks_from_which_peer_rate_holds ranks grows in
  * a smaller communicator, up to the rate of a pair in an all-to-all. */
 static double pair_bytes_per_s(const struct fabric *fabric, uint32_t ranks)
 {
     double reached = fabric->peer_bytes_per_s, most = fabric->all_to_all_peer_bytes_per_s;
-    if (ranks == 0 || fabric->peer_rate_communicator_ranks <= ranks)
+    if (ranks == 0 || fabric->ranks_from_which_peer_rate_holds <= ranks)
         return reached;
-    reached *= (double)fabric->peer_rate_communicator_ranks / ranks;
+    reached *= (double)fabric->ranks_from_which_peer_rate_holds / ranks;
     return reached < most ? reached : most;
 }
 
@@ -18,7 +18,7 @@ void message_add_flow_between_domains(struct platform *platform, struct flow_tab
                                       uint32_t number)
 {
     flow_open(flows, bytes);
-    route_add_link(platform, flows, LINK_FLOW_CAP, key, number,
+    route_add_link(platform, flows, LINK_RATE_CAP_OF_FLOW, key, number,
                    platform->cluster->nic.peer_bytes_per_s);
     route_add_nic(platform, flows, from, true);
     if (platform_crosses_leaves(platform, from, to)) {
@@ -42,7 +42,7 @@ double message_add_flows(struct platform *platform, struct flow_table *flows, ui
         message_add_flow_between_domains(platform, flows, from, to, bytes, key, number);
     } else {
         flow_open(flows, bytes / c->fabric.efficiency);
-        route_add_link(platform, flows, LINK_FLOW_CAP, key, number,
+        route_add_link(platform, flows, LINK_RATE_CAP_OF_FLOW, key, number,
                        pair_bytes_per_s(&c->fabric, ranks) / c->fabric.efficiency);
         route_add_fabric(platform, flows, from, to);
         flow_close(flows);
@@ -64,7 +64,7 @@ void host_work_add_flows(struct platform *platform, struct flow_table *flows, ui
                          double bytes, double uncontended_s, uint32_t key, uint32_t variant)
 {
     flow_open(flows, bytes);
-    route_add_link(platform, flows, LINK_FLOW_CAP, key, variant, bytes / uncontended_s);
+    route_add_link(platform, flows, LINK_RATE_CAP_OF_FLOW, key, variant, bytes / uncontended_s);
     route_add_host_memory(platform, flows, rank);
     flow_close(flows);
 }

@@ -31,9 +31,10 @@ void flow_table_release(struct flow_table *flows)
  * is the sender's rank, for another cap the cap's number (its part). */
 static uint32_t link_owner_index(enum link_kind kind, uint32_t a, uint32_t b)
 {
-    if (kind != LINK_FLOW_CAP)
+    if (kind != LINK_RATE_CAP_OF_FLOW)
         return a;
-    return b & PLATFORM_CAP_PAIR ? (b & ~PLATFORM_CAP_PAIR) / PLATFORM_CAP_PEERS : b;
+    return b & PLATFORM_CAP_OF_RANK_PAIR ? (b & ~PLATFORM_CAP_OF_RANK_PAIR) / PLATFORM_CAP_PEERS
+                                         : b;
 }
 
 static uint32_t *first_link_of_owner(struct platform *p, enum link_kind kind, uint32_t index)
@@ -322,7 +323,7 @@ static const struct {
     [LINK_PAGEABLE_H2D] = {OWNER_RANK, "pageable copies h2d"},
     [LINK_PAGEABLE_D2H] = {OWNER_RANK, "pageable copies d2h"},
     [LINK_GPU_PROCESSORS] = {OWNER_RANK, "processors"},
-    [LINK_FLOW_CAP] = {OWNER_FLOW, "cap"},
+    [LINK_RATE_CAP_OF_FLOW] = {OWNER_FLOW, "cap"},
 };
 
 size_t platform_link_name(const struct platform *platform, uint32_t link, char *text, size_t size)

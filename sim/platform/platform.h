@@ -41,13 +41,13 @@ enum link_kind {
     LINK_PAGEABLE_H2D, /* owner: rank. The host thread that moves pageable memory */
     LINK_PAGEABLE_D2H,
     LINK_GPU_PROCESSORS, /* owner: GPU. Its processors, shared by kernels of several streams */
-    LINK_FLOW_CAP, /* owner, part: chosen by the caller. Rate that one uncontended flow reaches */
+    LINK_RATE_CAP_OF_FLOW, /* owner, part: chosen by the caller. Rate that one uncontended flow reaches */
     LINK_KIND_COUNT
 };
 
-/* The second number of a LINK_FLOW_CAP (its part) is PLATFORM_CAP_PAIR | (rank * PLATFORM_CAP_PEERS + peer) for the cap
+/* The second number of a LINK_RATE_CAP_OF_FLOW (its part) is PLATFORM_CAP_OF_RANK_PAIR | (rank * PLATFORM_CAP_PEERS + peer) for the cap
  * of a rank's flow to one peer. Other caps are numbered from 0. */
-#define PLATFORM_CAP_PAIR 0x80000000u
+#define PLATFORM_CAP_OF_RANK_PAIR 0x80000000u
 enum { PLATFORM_CAP_PEERS = 1024 };
 
 struct platform {

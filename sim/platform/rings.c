@@ -13,30 +13,30 @@ enum { RING_LINKS_MAX = 200, FABRIC_LINKS_PER_MEMBER = 2, NIC_LINKS_PER_DOMAIN =
 
 /* The flow of a ring that is being built: one flow through all domains, or, with `is_per_domain`, one for each
  * domain. */
-struct ring_flow {
+struct ring_flow_builder {
     struct flow_table *flows;
     bool is_per_domain, is_open;
 };
 
 /* Begins the links of one domain, each of which carries `bytes`: opens a flow unless one is open. */
-static void begin_domain(struct ring_flow *ring, double bytes)
+static void begin_ring_flows_in_domain(struct ring_flow_builder *ring, double bytes)
 {
     if (!ring->is_open)
         flow_open(ring->flows, bytes);
     ring->is_open = true;
 }
 
-static void close_ring(struct ring_flow *ring)
+static void close_ring_of_flows(struct ring_flow_builder *ring)
 {
     if (ring->is_open)
         flow_close(ring->flows);
     ring->is_open = false;
 }
 
-static void end_domain(struct ring_flow *ring)
+static void end_ring_flows_in_domain(struct ring_flow_builder *ring)
 {
     if (ring->is_per_domain)
-        close_ring(ring);
+        close_ring_of_flows(ring);
 }
 
 /* ---- members by domain ---- */
@@ -44,8 +44,8 @@ static void end_domain(struct ring_flow *ring)
 void members_init(struct members *m, const struct platform *p, const uint32_t *member,
                   uint32_t count)
 {
-    *m = (struct members){.member_count = count, .rank_by_index = member};
-    m->rank_by_domain = heap_alloc(count, sizeof *m->rank_by_domain);
+    *m = (struct members){.member_count = count, .ranks_by_group_index = member};
+    m->ranks_grouped_by_domain = heap_alloc(count, sizeof *m->ranks_grouped_by_domain);
     m->domain = heap_alloc(count, sizeof *m->domain);
     uint32_t domains = (uint32_t)((p->cluster->nodes - 1) / p->cluster->domain_nodes + 1);
     uint32_t *row = heap_zalloc(domains, sizeof *row); /* 1 + row of the domain */
@@ -65,7 +65,7 @@ void members_init(struct members *m, const struct platform *p, const uint32_t *m
     uint32_t *next = heap_zalloc(m->domain_count, sizeof *next);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t d = row[cluster_place(p->cluster, member[i]).domain] - 1;
-        m->rank_by_domain[m->domain[d].begin + next[d]++] = member[i];
+        m->ranks_grouped_by_domain[m->domain[d].begin + next[d]++] = member[i];
     }
     free(next);
     free(row);
@@ -73,9 +73,9 @@ void members_init(struct members *m, const struct platform *p, const uint32_t *m
 
 void members_release(struct members *m)
 {
-    free(m->rank_by_domain);
+    free(m->ranks_grouped_by_domain);
     free(m->domain);
-    free(m->exit_rank);
+    free(m->exit_ranks_of_domains);
 }
 
 /* ---- rings ---- */
@@ -100,35 +100,36 @@ static void add_fabric_rings(struct platform *p, struct flow_table *flows, const
                              double bytes)
 {
     bool mesh = p->cluster->fabric.kind == FABRIC_MESH;
-    struct ring_flow ring = {
+    struct ring_flow_builder ring = {
         flows, .is_per_domain = mesh || FABRIC_LINKS_PER_MEMBER * m->member_count > RING_LINKS_MAX};
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t count = m->domain[d].count;
         if (count < 2 || !m->domain[d].is_planned)
             continue;
-        begin_domain(&ring, bytes / p->cluster->fabric.efficiency / (mesh ? count - 1 : 1));
-        add_domain_ring(p, flows, m->rank_by_domain + m->domain[d].begin, count);
-        end_domain(&ring);
+        begin_ring_flows_in_domain(&ring,
+                                   bytes / p->cluster->fabric.efficiency / (mesh ? count - 1 : 1));
+        add_domain_ring(p, flows, m->ranks_grouped_by_domain + m->domain[d].begin, count);
+        end_ring_flows_in_domain(&ring);
     }
-    close_ring(&ring);
+    close_ring_of_flows(&ring);
 }
 
 /* Lists the first member of each distinct NIC of a domain, in member order; returns their number. */
 static uint32_t list_domain_exits(const struct platform *p, const struct members *m, uint32_t d,
-                                  uint32_t *exit_rank)
+                                  uint32_t *exit_ranks_of_domains)
 {
     const struct cluster *c = p->cluster;
-    const uint32_t *rank = m->rank_by_domain + m->domain[d].begin;
+    const uint32_t *rank = m->ranks_grouped_by_domain + m->domain[d].begin;
     uint32_t exit_count = 0;
     for (uint32_t i = 0; i < m->domain[d].count; i++) {
         struct cluster_place at = cluster_place(c, rank[i]);
         bool seen = false;
         for (uint32_t k = 0; k < exit_count && !seen; k++) {
-            struct cluster_place other = cluster_place(c, exit_rank[k]);
+            struct cluster_place other = cluster_place(c, exit_ranks_of_domains[k]);
             seen = other.node == at.node && c->nic_of_gpu[other.gpu] == c->nic_of_gpu[at.gpu];
         }
         if (!seen)
-            exit_rank[exit_count++] = rank[i];
+            exit_ranks_of_domains[exit_count++] = rank[i];
     }
     return exit_count;
 }
@@ -144,13 +145,13 @@ void members_find_rings(struct members *m, const struct platform *p)
 {
     int64_t most = p->cluster->nic.ring_count; /* 0: no limit */
     m->ring_count = most > 0 ? (uint32_t)most : UINT32_MAX;
-    m->exit_rank =
-        heap_alloc((size_t)m->domain_count * m->largest_domain_size, sizeof *m->exit_rank);
+    m->exit_ranks_of_domains = heap_alloc((size_t)m->domain_count * m->largest_domain_size,
+                                          sizeof *m->exit_ranks_of_domains);
     for (uint32_t d = 0; d < m->domain_count; d++) {
         if (!domain_is_next_to_planned(m, d))
             continue;
-        uint32_t exit_count =
-            list_domain_exits(p, m, d, m->exit_rank + (size_t)d * m->largest_domain_size);
+        uint32_t exit_count = list_domain_exits(
+            p, m, d, m->exit_ranks_of_domains + (size_t)d * m->largest_domain_size);
         if (exit_count < m->ring_count)
             m->ring_count = exit_count;
     }
@@ -166,8 +167,8 @@ static void add_leaf_rings(struct platform *p, struct flow_table *flows, const s
         uint32_t next = (d + 1) % m->domain_count;
         bool leaves = m->domain[d].is_planned, enters = m->domain[next].is_planned;
         for (uint32_t k = 0; (leaves || enters) && k < m->ring_count; k++) {
-            uint32_t from = m->exit_rank[(size_t)d * m->largest_domain_size + k];
-            uint32_t to = m->exit_rank[(size_t)next * m->largest_domain_size + k];
+            uint32_t from = m->exit_ranks_of_domains[(size_t)d * m->largest_domain_size + k];
+            uint32_t to = m->exit_ranks_of_domains[(size_t)next * m->largest_domain_size + k];
             if (!platform_crosses_leaves(p, from, to))
                 continue;
             if (leaves)
@@ -182,20 +183,22 @@ static void add_leaf_rings(struct platform *p, struct flow_table *flows, const s
 static void add_nic_rings(struct platform *p, struct flow_table *flows, const struct members *m,
                           double bytes)
 {
-    struct ring_flow ring = {flows, .is_per_domain =
-                                        NIC_LINKS_PER_DOMAIN * m->ring_count * m->domain_count >
-                                        RING_LINKS_MAX};
+    struct ring_flow_builder ring = {
+        flows,
+        .is_per_domain = NIC_LINKS_PER_DOMAIN * m->ring_count * m->domain_count > RING_LINKS_MAX};
     for (uint32_t d = 0; d < m->domain_count; d++) {
         if (!m->domain[d].is_planned)
             continue;
-        begin_domain(&ring, bytes / m->ring_count);
+        begin_ring_flows_in_domain(&ring, bytes / m->ring_count);
         for (uint32_t k = 0; k < m->ring_count; k++) {
-            route_add_nic(p, flows, m->exit_rank[(size_t)d * m->largest_domain_size + k], true);
-            route_add_nic(p, flows, m->exit_rank[(size_t)d * m->largest_domain_size + k], false);
+            route_add_nic(p, flows,
+                          m->exit_ranks_of_domains[(size_t)d * m->largest_domain_size + k], true);
+            route_add_nic(p, flows,
+                          m->exit_ranks_of_domains[(size_t)d * m->largest_domain_size + k], false);
         }
-        end_domain(&ring);
+        end_ring_flows_in_domain(&ring);
     }
-    close_ring(&ring);
+    close_ring_of_flows(&ring);
     add_leaf_rings(p, flows, m, bytes);
 }
 

@@ -13,18 +13,19 @@
 
 struct members {
     uint32_t member_count;
-    const uint32_t *rank_by_index; /* ranks in the order of their index in the group; borrowed */
+    /* ranks in the order of their index in the group; borrowed */
+    const uint32_t *ranks_by_group_index;
     /* the members grouped by domain; those of a domain are in the order of their index in the group */
-    uint32_t *rank_by_domain;
+    uint32_t *ranks_grouped_by_domain;
     uint32_t domain_count;
     struct domain_span {
-        uint32_t begin, count; /* rows of rank_by_domain[] */
+        uint32_t begin, count; /* rows of ranks_grouped_by_domain[] */
         bool is_planned; /* its links take part; false: it is a replica of one that is planned */
     } * domain;
     uint32_t largest_domain_size; /* members of the largest domain */
     uint32_t ring_count;          /* number of rings between domains */
     /* [domain_count][largest_domain_size]: row d has the members through which the rings leave domain d */
-    uint32_t *exit_rank;
+    uint32_t *exit_ranks_of_domains;
 };
 
 /* Fills *m from member[0..count), the ranks in the order of their index in the group, and marks all domains as planned.

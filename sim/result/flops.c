@@ -31,7 +31,8 @@ static double documents_flops(const struct ir *ir, const struct sim_result *resu
         const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
         memset(times, 0, ir->shape_count * sizeof *times);
         for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++)
-            if (work_has_documents(ir_work(ir, op)) && sim_rank_runs_op(ir, result, rank, op))
+            if (work_pairs_depend_on_rank(ir_work(ir, op)) &&
+                sim_rank_runs_op(ir, result, rank, op))
                 times[ir->op.shape[op]] += repeats_occurrence_count(&ir->repeats, op);
         for (uint32_t s = 0; s < ir->shape_count; s++)
             if (times[s] > 0)
@@ -48,11 +49,11 @@ static double sum_flops(const struct ir *ir, const struct sim_result *result, bo
     double flops = 0, *each = heap_zalloc(ir->shape_count + 1u, sizeof *each);
     bool documents = false;
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        if (work_has_documents(&ir->shape[s]))
+        if (work_pairs_depend_on_rank(&ir->shape[s]))
             documents = true;
         else
             each[s] = work_flops(&ir->shape[s]) * work_used_row_share(&ir->shape[s]) /
-                      (at_peak ? work_peak_over_bf16(&ir->shape[s]) : 1);
+                      (at_peak ? work_peak_rate_over_bf16_peak(&ir->shape[s]) : 1);
     uint32_t *members = count_guard_members(ir, result);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];

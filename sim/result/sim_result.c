@@ -19,7 +19,7 @@ bool sim_rank_runs_op(const struct ir *ir, const struct sim_result *result, uint
                       uint32_t op)
 {
     uint16_t guard = ir->op.guard[op];
-    return guard == IR_NONE16 || uniform_guard_passes(ir, result->uniform_guards, guard, rank);
+    return guard == IR_NONE16 || uniform_does_guard_pass(ir, result->uniform_guards, guard, rank);
 }
 
 const double *sim_start_s(const struct sim_result *result, uint32_t rank)

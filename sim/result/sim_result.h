@@ -47,7 +47,7 @@ struct sim_link_load {
     uint8_t kind;       /* enum link_kind of sim/platform/platform.h */
     double bytes_per_s; /* capacity */
     double bytes;       /* over the step, in units of the capacity: protocol overhead included */
-    double busy_share;  /* bytes / (capacity * step) */
+    double busy_fraction_of_step; /* bytes / (capacity * step) */
 };
 
 struct sim_counts {
@@ -64,15 +64,15 @@ struct sim_counts {
 struct sim_result {
     double step_s;
     /* For a short list (ir->repeats), start and end times are those of the short list, and step_s, loads, counts and
-     * peaks those of the whole list. is_unsteady: the times of the whole list do not follow from the short list's, and
+     * peaks those of the whole list. has_unsteady_repeats: the times of the whole list do not follow from the short list's, and
      * no number here is valid. */
-    bool is_unsteady;
+    bool has_unsteady_repeats;
     double *period_s; /* [runs of ir->repeats] the time of each copy */
     /* when the simulated list ends; of a short list this is not the whole step */
     double simulated_end_s;
     uint32_t rank_count, class_count, node_count;
-    uint32_t
-        uniform_rank_count;   /* ranks of even rings (sim/uniform/uniform.h); 0: there was none */
+    /* ranks of even rings (sim/uniform/uniform.h); 0: there was none */
+    uint32_t uniform_rank_count;
     uint32_t *uniform_guards; /* the array that uniform_mark_guards() returned */
     uint32_t *class_of_rank;  /* [rank_count] */
     struct sim_class *classes;
@@ -80,14 +80,15 @@ struct sim_result {
     /* [row_count] an op that its guard leaves out starts and ends as soon as it may start */
     double *start_s, *end_s;
 
-    struct sim_peak (*peak)[MEMORY_COUNT];        /* [class_count] */
-    struct sim_node_peak host_peak[MEMORY_COUNT]; /* over the nodes; HBM's stays zero */
+    struct sim_peak (*peak)[MEMORY_COUNT]; /* [class_count] */
+    /* over the nodes; HBM's stays zero */
+    struct sim_node_peak peak_node_by_host_memory[MEMORY_COUNT];
 
     /* the links of the simulated replica that carried something; those of the other replicas carried the same */
-    struct sim_link_load *link_load;
+    struct sim_link_load *loads_by_link;
     size_t link_load_count, busiest_load_row; /* row of the busiest */
     /* number of parts of the machine that do the same as the simulated one, itself included (sim/traffic/replicas.h) */
-    uint32_t replica_count;
+    uint32_t equal_replica_count;
     const char *busiest_link_name; /* "node 0 gpu 3 fabric out"; NULL: no link carried anything */
 
     struct sim_counts counts;
@@ -105,7 +106,7 @@ const double *sim_start_s(const struct sim_result *result, uint32_t rank);
 const double *sim_end_s(const struct sim_result *result, uint32_t rank);
 
 /* True if a rank did the work of an op in the simulation, because the op's guard passes; in even rings,
- * uniform_guard_passes() decides. */
+ * uniform_does_guard_pass() decides. */
 bool sim_rank_runs_op(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                       uint32_t op);
 

@@ -31,7 +31,7 @@ static bool find_waiting_op(const struct scheduler *s, uint32_t rank_index, uint
 {
     const struct rank_state *r = &s->rank_state[rank_index];
     for (uint32_t row = 0; row < s->program[r->role].op_count; row++) {
-        uint16_t left = s->dependencies_left[r->first_row + row];
+        uint16_t left = s->unended_dependencies_by_op[r->first_row + row];
         if (left > OP_ARRIVED && left < OP_ENDED) {
             *op = row;
             return true;
@@ -48,7 +48,7 @@ static bool find_side_that_has_not_arrived(const struct scheduler *s, uint32_t r
 {
     const struct rank_state *r = &s->rank_state[rank_index];
     uint32_t id = s->program[r->role].op_begin + op;
-    uint16_t comm = s->traffic->op_comm[id];
+    uint16_t comm = s->traffic->comm_class_by_op[id];
     uint32_t channel[2] = {r->send_channel[comm], r->receive_channel[comm]};
     *place = scheduler_number_in_channel(s, r, op);
     for (int c = 0; c < 2; c++) {
@@ -59,8 +59,8 @@ static bool find_side_that_has_not_arrived(const struct scheduler *s, uint32_t r
             const struct channel_side *side = &s->side[state->side_begin + i];
             const struct rank_state *other = &s->rank_state[side->rank_index];
             if (*place < side->op_count &&
-                s->dependencies_left[other->first_row + side->ops[*place] -
-                                     s->program[other->role].op_begin] >= OP_ARRIVED)
+                s->unended_dependencies_by_op[other->first_row + side->ops[*place] -
+                                              s->program[other->role].op_begin] >= OP_ARRIVED)
                 continue;
             *missing = side;
             return true;
@@ -104,7 +104,7 @@ static void explain_wait_for_later_op(const struct scheduler *s, struct text *wh
     for (uint32_t c = 0; c < s->rank_state_count; c++) {
         const struct rank_state *r = &s->rank_state[c];
         for (uint32_t row = 0; row < s->program[r->role].op_count; row++)
-            if (s->dependencies_left[r->first_row + row] != OP_ENDED) {
+            if (s->unended_dependencies_by_op[r->first_row + row] != OP_ENDED) {
                 uint32_t id = s->program[r->role].op_begin + row;
                 text_printf(why,
                             "rank %u never starts op %u (%s): it waits for an op that comes later",

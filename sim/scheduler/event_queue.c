@@ -4,7 +4,7 @@
  * ends or two starts the row that was added first. starts: the new row starts flows; false: it ends an event. */
 static bool is_earlier(const struct queued_event *row, double date_s, bool starts)
 {
-    return row->date_s < date_s || (row->date_s == date_s && (starts || !row->starts_flows));
+    return row->date_s < date_s || (row->date_s == date_s && (starts || !row->is_start_of_flows));
 }
 
 void event_queue_add(struct scheduler *s, double date_s, size_t event, bool starts)
@@ -20,7 +20,7 @@ void event_queue_add(struct scheduler *s, double date_s, size_t event, bool star
 const struct queued_event *event_queue_earliest(struct scheduler *s)
 {
     const struct event_queue *a = &s->event_queue;
-    while (a->count > 0 && !a->row[a->count - 1].starts_flows &&
+    while (a->count > 0 && !a->row[a->count - 1].is_start_of_flows &&
            !s->event[a->row[a->count - 1].event_index].is_uncontended)
         s->event_queue.count--;
     return a->count > 0 ? &a->row[a->count - 1] : NULL;

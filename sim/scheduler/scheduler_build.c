@@ -53,7 +53,7 @@ static void build_role_program(struct scheduler *s, uint32_t role)
 
 static uint32_t channel_class_or_none(const struct fold *fold, uint32_t channel)
 {
-    return channel == IR_NONE ? IR_NONE : fold->class_of_channel[channel];
+    return channel == IR_NONE ? IR_NONE : fold->class_by_channel[channel];
 }
 
 static void build_rank_states(struct scheduler *s)
@@ -63,23 +63,23 @@ static void build_rank_states(struct scheduler *s)
     uint32_t comms = traffic->comm_count;
     s->rank_state_count = fold->class_count;
     s->rank_state = arena_array(&s->arena, s->rank_state_count, sizeof *s->rank_state);
-    s->ranks_by_kernel_end =
-        arena_array(&s->arena, s->rank_state_count, sizeof *s->ranks_by_kernel_end);
+    s->rank_heap_by_kernel_end =
+        arena_array(&s->arena, s->rank_state_count, sizeof *s->rank_heap_by_kernel_end);
     for (uint32_t c = 0; c < fold->class_count; c++) {
-        uint32_t rank = fold->rank_of_class[c], role = traffic->role_of_rank[rank];
+        uint32_t rank = fold->lowest_rank_by_class[c], role = traffic->role_of_rank[rank];
         struct rank_state *r = &s->rank_state[c];
         *r = (struct rank_state){.rank = rank,
                                  .role = role,
-                                 .first_row = fold->first_row_of_class[c],
+                                 .first_row = fold->first_op_row_by_class[c],
                                  .blocking_op = IR_NONE,
                                  .kernel_overlap = {.op = IR_NONE}};
         r->send_channel = arena_array(&s->arena, comms, sizeof *r->send_channel);
         r->receive_channel = arena_array(&s->arena, comms, sizeof *r->receive_channel);
         for (uint32_t l = 0; l < comms; l++) {
-            r->send_channel[l] =
-                channel_class_or_none(fold, traffic->channel_of_rank[(size_t)rank * comms + l]);
+            r->send_channel[l] = channel_class_or_none(
+                fold, traffic->channel_by_rank_and_comm[(size_t)rank * comms + l]);
             r->receive_channel[l] = channel_class_or_none(
-                fold, traffic->receive_channel_of_rank[(size_t)rank * comms + l]);
+                fold, traffic->receive_channel_by_rank_and_comm[(size_t)rank * comms + l]);
         }
         if (role == IR_NONE) /* a rank outside all roles does nothing */
             r->role = traffic->ir->role_count;
@@ -95,7 +95,7 @@ static void add_channel_side(struct scheduler *s, uint32_t rank_index, uint32_t 
     struct channel_side side = {.rank_index = rank_index};
     if (l->kind != COMM_P2P) {
         side.op_count = l->op_count[role];
-        side.ops = s->traffic->comm_op + l->op_begin[role];
+        side.ops = s->traffic->ops_by_comm_class + l->op_begin[role];
     }
     s->side[s->side_count++] = side;
 }
@@ -110,7 +110,7 @@ static void list_p2p_ops(struct scheduler *s, struct rank_state *r)
     /* the first pass counts the ops of each channel, the second lists them */
     for (int filling = 0; filling < 2; filling++)
         for (uint32_t row = 0; row < p->op_count; row++) {
-            uint32_t id = p->op_begin + row, comm = traffic->op_comm[id];
+            uint32_t id = p->op_begin + row, comm = traffic->comm_class_by_op[id];
             if (comm == IR_NONE16 || traffic->comm[comm].kind != COMM_P2P ||
                 !traffic_rank_runs_op(traffic, r->rank, id))
                 continue;
@@ -136,7 +136,7 @@ static void build_channel_states(struct scheduler *s)
     s->side = arena_array(&s->arena, traffic->participant_count + 1u, sizeof *s->side);
     uint32_t *seen = heap_zalloc(s->rank_state_count + 1u, sizeof *seen); /* 1 + channel class */
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
-        const struct channel *channel = &traffic->channel[fold->channel_of_class[k]];
+        const struct channel *channel = &traffic->channel[fold->lowest_channel_by_class[k]];
         const struct comm_class *comm = &traffic->comm[channel->comm_class];
         s->channel[k].side_begin = s->side_count;
         s->channel[k].taken_resources = channel->taken_resources;
@@ -157,7 +157,7 @@ static void build_channel_states(struct scheduler *s)
         for (uint32_t i = 0; i < s->channel[k].side_count; i++)
             if (s->side[s->channel[k].side_begin + i].op_count > most)
                 most = s->side[s->channel[k].side_begin + i].op_count;
-        s->channel[k].event_begin = s->event_count;
+        s->channel[k].first_event_of_class = s->event_count;
         s->event_count += most;
     }
 }
@@ -185,7 +185,7 @@ void scheduler_free(struct scheduler *s)
     if (s == NULL)
         return;
     free(s->event);
-    free(s->dependencies_left);
+    free(s->unended_dependencies_by_op);
     for (uint32_t r = 0; r < s->traffic->ir->role_count; r++)
         index_release(&s->program[r].successors);
     free(s->ready_ops);
@@ -198,14 +198,16 @@ void scheduler_free(struct scheduler *s)
 void scheduler_reset(struct scheduler *s)
 {
     s->event = heap_zalloc(s->event_count + 1, sizeof *s->event);
-    s->dependencies_left = heap_alloc(s->fold->first_row_of_class[s->fold->class_count] + 1,
-                                      sizeof *s->dependencies_left);
+    s->unended_dependencies_by_op =
+        heap_alloc(s->fold->first_op_row_by_class[s->fold->class_count] + 1,
+                   sizeof *s->unended_dependencies_by_op);
     for (size_t e = 0; e < s->event_count; e++)
         s->event[e].transfer = IR_NONE;
     for (uint32_t r = 0; r < s->rank_state_count; r++) {
         const struct role_program *program = &s->program[s->rank_state[r].role];
         if (program->op_count > 0)
-            memcpy(s->dependencies_left + s->rank_state[r].first_row, program->dependency_count,
-                   program->op_count * sizeof *s->dependencies_left);
+            memcpy(s->unended_dependencies_by_op + s->rank_state[r].first_row,
+                   program->dependency_count,
+                   program->op_count * sizeof *s->unended_dependencies_by_op);
     }
 }

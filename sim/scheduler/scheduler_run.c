@@ -25,7 +25,7 @@ static void finish_op(struct scheduler *s, uint32_t rank_index, uint32_t op, dou
     const struct role_program *program = &s->program[r->role];
     struct schedule_times *times = s->times;
     times->end_s[r->first_row + op] = date_s;
-    s->dependencies_left[r->first_row + op] = OP_ENDED;
+    s->unended_dependencies_by_op[r->first_row + op] = OP_ENDED;
     r->ended_ops++;
     if (date_s > times->step_s)
         times->step_s = date_s;
@@ -34,7 +34,7 @@ static void finish_op(struct scheduler *s, uint32_t rank_index, uint32_t op, dou
         size_t row = r->first_row + after->value[i];
         if (times->start_s[row] < date_s)
             times->start_s[row] = date_s;
-        if (--s->dependencies_left[row] == 0)
+        if (--s->unended_dependencies_by_op[row] == 0)
             push_ready_op(s, rank_index, after->value[i]);
     }
     if (r->blocking_op == op) {
@@ -69,7 +69,7 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
         double *start_s = &s->times->start_s[r->first_row + row];
         if (*start_s < host_busy_until_s)
             *start_s = host_busy_until_s;
-        if (--s->dependencies_left[r->first_row + row] == 0)
+        if (--s->unended_dependencies_by_op[r->first_row + row] == 0)
             push_ready_op(s, rank_index, row);
     }
     r->host_busy_until_s = host_busy_until_s;
@@ -90,13 +90,13 @@ static void apply_interference_of_event(struct scheduler *s, const struct channe
 
 static const struct channel_state *channel_of_transfer(const struct scheduler *s, uint32_t transfer)
 {
-    return &s->channel[s->fold->class_of_channel[s->traffic->transfer[transfer].channel]];
+    return &s->channel[s->fold->class_by_channel[s->traffic->transfer[transfer].channel]];
 }
 
-static void end_event(struct scheduler *s, size_t e, double date_s)
+static void end_comm_event(struct scheduler *s, size_t e, double date_s)
 {
     const struct channel_state *channel = channel_of_transfer(s, s->event[e].transfer);
-    uint32_t place = (uint32_t)(e - channel->event_begin);
+    uint32_t place = (uint32_t)(e - channel->first_event_of_class);
     if (s->event[e].has_started_flows) {
         apply_interference_of_event(s, channel, -1, 0);
         uncontended_free_links(s, e);
@@ -110,7 +110,7 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
         double *end_s = &s->times->end_s[r->first_row + op];
         if (*end_s < date_s)
             *end_s = date_s;
-        if (--s->dependencies_left[r->first_row + op] == OP_ARRIVED)
+        if (--s->unended_dependencies_by_op[r->first_row + op] == OP_ARRIVED)
             finish_op(s, side->rank_index, op, *end_s);
     }
 }
@@ -126,7 +126,7 @@ static void start_event_flows(struct scheduler *s, size_t e)
     s->times->flows_started += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
 }
 
-static bool start_uncontended(struct scheduler *s, size_t e)
+static bool start_flows_of_event_uncontended(struct scheduler *s, size_t e)
 {
     double end_s;
     if (!uncontended_start_flows(s, e, &end_s))
@@ -143,7 +143,7 @@ static void start_engine_flows(struct scheduler *s, size_t e)
     const struct fold *fold = s->fold;
     uint32_t t = s->event[e].transfer;
     uint32_t begin = fold->flow_begin[t], end = fold->flow_begin[t + 1];
-    if (start_uncontended(s, e))
+    if (start_flows_of_event_uncontended(s, e))
         return;
     start_event_flows(s, e);
     uncontended_move_to_engine(s, e);
@@ -157,10 +157,10 @@ static void start_engine_flows(struct scheduler *s, size_t e)
 static void begin_event(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
-    double date_s = s->event[e].arrival_or_start_s + s->traffic->transfer[t].latency_s;
+    double date_s = s->event[e].last_arrival_or_start_s + s->traffic->transfer[t].latency_s;
     if (s->fold->flow_begin[t] == s->fold->flow_begin[t + 1]) {
-        end_event(s, e, date_s);
-    } else if (date_s > s->now_s || s->is_ahead) {
+        end_comm_event(s, e, date_s);
+    } else if (date_s > s->now_s || s->is_ahead_of_engine_clock) {
         s->times->timer_set_count++;
         if (s->fold->is_exact)
             engine_set_timer(date_s, (int64_t)(2 * e));
@@ -175,18 +175,20 @@ static void arrive_at_event(struct scheduler *s, uint32_t k, uint32_t place, uin
                             double date_s)
 {
     const struct channel_state *channel = &s->channel[k];
-    struct event *event = &s->event[channel->event_begin + place];
-    uint32_t transfer = s->traffic->channel[s->fold->channel_of_class[k]].transfer_begin + variant;
+    struct event *event = &s->event[channel->first_event_of_class + place];
+    uint32_t transfer =
+        s->traffic->channel[s->fold->lowest_channel_by_class[k]].first_transfer_of_channel +
+        variant;
     if (event->transfer == IR_NONE) {
         event->transfer = transfer;
         event->sides_or_flows_left = channel->side_count;
     }
     if (event->transfer != transfer && s->reason->size == 0)
         mismatch_explain(s, k, place, s->reason);
-    if (event->arrival_or_start_s < date_s)
-        event->arrival_or_start_s = date_s;
+    if (event->last_arrival_or_start_s < date_s)
+        event->last_arrival_or_start_s = date_s;
     if (--event->sides_or_flows_left == 0 && s->reason->size == 0)
-        begin_event(s, channel->event_begin + place);
+        begin_event(s, channel->first_event_of_class + place);
 }
 
 /* ---- ops ---- */
@@ -196,15 +198,15 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
     const struct rank_state *r = &s->rank_state[rank_index];
     const struct traffic *traffic = s->traffic;
     uint32_t id = s->program[r->role].op_begin + op;
-    uint16_t comm = traffic->op_comm[id], variant = traffic->op_variant[id];
+    uint16_t comm = traffic->comm_class_by_op[id], variant = traffic->comm_variant_by_op[id];
     uint32_t place = scheduler_number_in_channel(s, r, op);
     if (traffic->comm[comm].kind == COMM_SHIFT) {
-        s->dependencies_left[r->first_row + op] = OP_ARRIVED + 2;
+        s->unended_dependencies_by_op[r->first_row + op] = OP_ARRIVED + 2;
         arrive_at_event(s, r->send_channel[comm], place, variant, date_s);
         arrive_at_event(s, r->receive_channel[comm], place, variant, date_s);
         return;
     }
-    s->dependencies_left[r->first_row + op] = OP_ARRIVED + 1;
+    s->unended_dependencies_by_op[r->first_row + op] = OP_ARRIVED + 1;
     arrive_at_event(s, r->send_channel[comm], place, variant, date_s);
 }
 
@@ -218,12 +220,12 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
         finish_op(s, rank_index, op, date_s);
         return;
     }
-    switch ((enum op_class)traffic->op_class[id]) {
+    switch ((enum op_duration_class)traffic->op_duration_class[id]) {
     case OP_HOST_SYNC: /* a HOST_SYNC lasts from the end of the awaited op until the host continues */
         finish_op(s, rank_index, op,
                   date_s + (traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0));
         break;
-    case OP_FIXED:
+    case OP_OF_FIXED_DURATION:
         finish_op(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
         break;
     case OP_SLOWED_BY_MESSAGES:
@@ -261,7 +263,7 @@ static void handle_engine_done(void *context, int64_t tag)
     if (tag % 2 == 0)
         start_engine_flows(s, e);
     else if (--s->event[e].sides_or_flows_left == 0)
-        end_event(s, e, s->now_s);
+        end_comm_event(s, e, s->now_s);
     start_ready_ops(s);
 }
 
@@ -271,15 +273,15 @@ static void handle_queued_event(struct scheduler *s, struct queued_event next)
 {
     s->now_s = next.date_s;
     s->event_queue.count--; /* next is the last row */
-    if (!next.starts_flows)
-        end_event(s, next.event_index, next.date_s);
-    else if (!start_uncontended(s, next.event_index))
+    if (!next.is_start_of_flows)
+        end_comm_event(s, next.event_index, next.date_s);
+    else if (!start_flows_of_event_uncontended(s, next.event_index))
         engine_set_timer(next.date_s, (int64_t)(2 * next.event_index));
 }
 
 /* Ends the earliest kernel or handles the earliest queued event, whichever comes first, if that is
  * by until_s. Returns false if neither is, or after an error. */
-static bool handle_before_advance(void *context, double until_s)
+static bool handle_earliest_event_before_date(void *context, double until_s)
 {
     struct scheduler *s = context;
     if (s->reason->size > 0)
@@ -287,7 +289,7 @@ static bool handle_before_advance(void *context, double until_s)
     const struct queued_event *next = event_queue_earliest(s);
     double date_s = next && next->date_s < until_s ? next->date_s : until_s;
     uint32_t rank_index, op;
-    s->is_ahead = true;
+    s->is_ahead_of_engine_clock = true;
     bool ends = interference_end_kernel(s, date_s, &rank_index, &op),
          done = ends || (next && next->date_s <= until_s);
     if (ends)
@@ -295,7 +297,7 @@ static bool handle_before_advance(void *context, double until_s)
     else if (done)
         handle_queued_event(s, *next);
     start_ready_ops(s);
-    s->is_ahead = false;
+    s->is_ahead_of_engine_clock = false;
     return done;
 }
 
@@ -317,7 +319,7 @@ enum status scheduler_run(struct scheduler *s, struct schedule_times *times, str
     s->reason = why;
     scheduler_reset(s);
     if (s->has_flows)
-        engine_init(handle_engine_done, handle_before_advance, s, s->fold->bytes_per_s,
+        engine_init(handle_engine_done, handle_earliest_event_before_date, s, s->fold->bytes_per_s,
                     s->traffic->platform.link_count);
     for (uint32_t r = 0; r < s->rank_state_count; r++)
         issue_ops(s, r);

@@ -36,7 +36,7 @@ struct rank_state {
         double end_s; /* the date at which the op ends if no message starts or ends before */
         /* the shares of the rank's resources that the running messages take */
         struct interference_share taken_resources;
-        uint32_t heap_index; /* the index of the rank in scheduler.ranks_by_kernel_end */
+        uint32_t heap_index; /* the index of the rank in scheduler.rank_heap_by_kernel_end */
     } kernel_overlap;
     /* [op_count] of a send or receive: its number among those of its channel that the rank runs. NULL: the rank runs no
      * sends and no receives. */
@@ -55,7 +55,7 @@ struct channel_side {
  * arrived. */
 struct event {
     /* the last arrival so far; if `is_uncontended` is set: when the flows started */
-    double arrival_or_start_s;
+    double last_arrival_or_start_s;
     /* until all sides have arrived: the number of sides that have not; then: the number of the event's flows that still
      * move in the engine */
     uint32_t sides_or_flows_left;
@@ -68,7 +68,7 @@ struct event {
 struct queued_event {
     double date_s;
     size_t event_index;
-    bool starts_flows;
+    bool is_start_of_flows;
 };
 
 /* Sorted by date, the earliest last. */
@@ -78,12 +78,12 @@ struct event_queue {
 };
 
 struct channel_state {
-    size_t event_begin;                        /* the class's events are event[event_begin + n] */
+    size_t first_event_of_class; /* the class's events are event[first_event_of_class + n] */
     struct interference_share taken_resources; /* the resources that one event takes on each side */
     uint32_t side_begin, side_count;
 };
 
-/* Values of scheduler.dependencies_left[]. Before an op starts: the number of its dependencies that have not ended, of
+/* Values of scheduler.unended_dependencies_by_op[]. Before an op starts: the number of its dependencies that have not ended, of
  * which its issue by the host is one; 0 while its kernel runs. For a communication op that has started: OP_ARRIVED +
  * the number of its events that have not ended. OP_ENDED: the end of the op is known. */
 enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
@@ -99,7 +99,7 @@ struct scheduler {
     struct rank_state *rank_state;
     /* the ranks on which a kernel that messages slow down (OP_SLOWED_BY_MESSAGES) runs or is about to begin: a heap,
      * the earliest end first */
-    uint32_t *ranks_by_kernel_end;
+    uint32_t *rank_heap_by_kernel_end;
     uint32_t running_kernel_count; /* ranks in that heap */
 
     struct channel_state *channel; /* [channel_class_count] */
@@ -108,13 +108,13 @@ struct scheduler {
     size_t event_count;
     /* [event_count] by channel class, and then by number n of the rendezvous; made when the run begins */
     struct event *event;
-    uint16_t *dependencies_left; /* [rows] */
-    bool has_flows;              /* false: no flow needs the engine, which is not started */
+    uint16_t *unended_dependencies_by_op; /* [rows] */
+    bool has_flows; /* false: no flow needs the engine, which is not started */
     struct event_queue event_queue;
 
     /* [links] the event whose uncontended flows use the link, which no other event uses; IR_NONE: there is none. Unused
      * with fold->is_exact */
-    uint32_t *event_holding_link;
+    uint32_t *event_by_held_link;
     /* [links] the number of flows over the link that the engine moves */
     uint32_t *engine_flows_on_link;
     /* [transfers] the seconds that the transfer takes if no other transfer moves; negative: not known */
@@ -122,7 +122,7 @@ struct scheduler {
     double *uncontended_bytes_per_s; /* [flows] its bytes/s if no other transfer moves */
 
     double now_s;
-    bool is_ahead; /* now_s is ahead of the engine's clock: no flow may start */
+    bool is_ahead_of_engine_clock; /* now_s is ahead of the engine's clock: no flow may start */
 
     struct ready {
         uint32_t rank_index, op;
@@ -138,12 +138,12 @@ static inline uint32_t scheduler_number_in_channel(const struct scheduler *s,
                                                    const struct rank_state *r, uint32_t op)
 {
     uint32_t id = s->program[r->role].op_begin + op;
-    return s->traffic->comm[s->traffic->op_comm[id]].kind == COMM_P2P
+    return s->traffic->comm[s->traffic->comm_class_by_op[id]].kind == COMM_P2P
                ? r->p2p_number_in_channel[op]
-               : s->traffic->op_number_in_comm[id];
+               : s->traffic->number_in_comm_class_by_op[id];
 }
 
-/* Makes events and dependencies_left[] for a run; scheduler_build.c. */
+/* Makes events and unended_dependencies_by_op[] for a run; scheduler_build.c. */
 void scheduler_reset(struct scheduler *s);
 
 /* Starts a flow of event e in the engine, with `bytes` of it left. */

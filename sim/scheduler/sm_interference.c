@@ -8,20 +8,20 @@ static bool kernel_ends_before(const struct scheduler *s, uint32_t a, uint32_t b
     return a_s < b_s || (a_s == b_s && a < b);
 }
 
-static void set_heap_place(struct scheduler *s, uint32_t place, uint32_t rank_index)
+static void set_kernel_end_heap_place(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
-    s->ranks_by_kernel_end[place] = rank_index;
+    s->rank_heap_by_kernel_end[place] = rank_index;
     s->rank_state[rank_index].kernel_overlap.heap_index = place;
 }
 
 static void sift_up(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
     while (place > 0 &&
-           kernel_ends_before(s, rank_index, s->ranks_by_kernel_end[(place - 1) / 2])) {
-        set_heap_place(s, place, s->ranks_by_kernel_end[(place - 1) / 2]);
+           kernel_ends_before(s, rank_index, s->rank_heap_by_kernel_end[(place - 1) / 2])) {
+        set_kernel_end_heap_place(s, place, s->rank_heap_by_kernel_end[(place - 1) / 2]);
         place = (place - 1) / 2;
     }
-    set_heap_place(s, place, rank_index);
+    set_kernel_end_heap_place(s, place, rank_index);
 }
 
 static void sift_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
@@ -29,15 +29,16 @@ static void sift_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
     for (;;) {
         uint32_t below = 2 * place + 1;
         if (below + 1 < s->running_kernel_count &&
-            kernel_ends_before(s, s->ranks_by_kernel_end[below + 1], s->ranks_by_kernel_end[below]))
+            kernel_ends_before(s, s->rank_heap_by_kernel_end[below + 1],
+                               s->rank_heap_by_kernel_end[below]))
             below++;
         if (below >= s->running_kernel_count ||
-            !kernel_ends_before(s, s->ranks_by_kernel_end[below], rank_index))
+            !kernel_ends_before(s, s->rank_heap_by_kernel_end[below], rank_index))
             break;
-        set_heap_place(s, place, s->ranks_by_kernel_end[below]);
+        set_kernel_end_heap_place(s, place, s->rank_heap_by_kernel_end[below]);
         place = below;
     }
-    set_heap_place(s, place, rank_index);
+    set_kernel_end_heap_place(s, place, rank_index);
 }
 
 /* Returns the speed of the kernel as a fraction of its speed without messages: the share that messages leave of the
@@ -96,14 +97,14 @@ bool interference_end_kernel(struct scheduler *s, double until_s, uint32_t *rank
                              uint32_t *op)
 {
     if (s->running_kernel_count == 0 ||
-        s->rank_state[s->ranks_by_kernel_end[0]].kernel_overlap.end_s > until_s)
+        s->rank_state[s->rank_heap_by_kernel_end[0]].kernel_overlap.end_s > until_s)
         return false;
-    struct kernel_overlap *b = &s->rank_state[s->ranks_by_kernel_end[0]].kernel_overlap;
-    *rank_state = s->ranks_by_kernel_end[0];
+    struct kernel_overlap *b = &s->rank_state[s->rank_heap_by_kernel_end[0]].kernel_overlap;
+    *rank_state = s->rank_heap_by_kernel_end[0];
     *op = b->op;
     b->op = IR_NONE;
     s->now_s = b->end_s;
     if (--s->running_kernel_count > 0)
-        sift_down(s, 0, s->ranks_by_kernel_end[s->running_kernel_count]);
+        sift_down(s, 0, s->rank_heap_by_kernel_end[s->running_kernel_count]);
     return true;
 }

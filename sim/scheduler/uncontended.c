@@ -56,8 +56,8 @@ void uncontended_init(struct scheduler *s)
 {
     const struct traffic *traffic = s->traffic;
     uint32_t links = traffic->platform.link_count;
-    s->event_holding_link = arena_array(&s->arena, links + 1u, sizeof *s->event_holding_link);
-    memset(s->event_holding_link, 0xff, (links + 1u) * sizeof *s->event_holding_link);
+    s->event_by_held_link = arena_array(&s->arena, links + 1u, sizeof *s->event_by_held_link);
+    memset(s->event_by_held_link, 0xff, (links + 1u) * sizeof *s->event_by_held_link);
     s->engine_flows_on_link = arena_array(&s->arena, links + 1u, sizeof *s->engine_flows_on_link);
     s->uncontended_s =
         arena_array(&s->arena, traffic->transfer_count + 1u, sizeof *s->uncontended_s);
@@ -109,12 +109,12 @@ bool uncontended_start_flows(struct scheduler *s, size_t e, double *end_s)
     if (s->fold->is_exact || s->uncontended_s[event->transfer] < 0)
         return false;
     while (next_link(s, &c, &link))
-        if (s->event_holding_link[link] != IR_NONE || s->engine_flows_on_link[link] > 0)
+        if (s->event_by_held_link[link] != IR_NONE || s->engine_flows_on_link[link] > 0)
             return false;
     for (c = crossed_links_of_event(s, e); next_link(s, &c, &link);)
-        s->event_holding_link[link] = (uint32_t)e;
+        s->event_by_held_link[link] = (uint32_t)e;
     event->is_uncontended = true;
-    event->arrival_or_start_s = s->now_s;
+    event->last_arrival_or_start_s = s->now_s;
     *end_s = s->now_s + s->uncontended_s[event->transfer];
     return true;
 }
@@ -123,7 +123,7 @@ static void free_links_of_event(struct scheduler *s, size_t e)
 {
     struct link_iterator c = crossed_links_of_event(s, e);
     for (uint32_t link; next_link(s, &c, &link);)
-        s->event_holding_link[link] = IR_NONE;
+        s->event_by_held_link[link] = IR_NONE;
     s->event[e].is_uncontended = false;
 }
 
@@ -139,8 +139,8 @@ static void move_flows_to_engine(struct scheduler *s, size_t e)
     for (uint32_t i = fold->flow_begin[event->transfer]; i < fold->flow_begin[event->transfer + 1];
          i++) {
         uint32_t flow = fold->flow[i];
-        double left = flow_bytes(s, flow) -
-                      s->uncontended_bytes_per_s[flow] * (s->now_s - event->arrival_or_start_s);
+        double left = flow_bytes(s, flow) - s->uncontended_bytes_per_s[flow] *
+                                                (s->now_s - event->last_arrival_or_start_s);
         if (left <= 0 && s->uncontended_s[event->transfer] >
                              flow_bytes(s, flow) / s->uncontended_bytes_per_s[flow])
             continue; /* this flow has ended, but another flow of the event continues */
@@ -155,8 +155,8 @@ void uncontended_move_to_engine(struct scheduler *s, size_t e)
     if (s->fold->is_exact)
         return;
     for (uint32_t link; next_link(s, &c, &link);) {
-        if (s->event_holding_link[link] != IR_NONE)
-            move_flows_to_engine(s, s->event_holding_link[link]);
+        if (s->event_by_held_link[link] != IR_NONE)
+            move_flows_to_engine(s, s->event_by_held_link[link]);
         s->engine_flows_on_link[link]++;
     }
 }

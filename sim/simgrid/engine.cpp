@@ -189,7 +189,7 @@ template <typename F> void guarded(F body) noexcept
 
 /* Calls done_fn for each timer that has fired and each flow that has ended at the current date, timers first, until
  * none is left: each call may start others. */
-void call_back()
+void call_done_functions_at_date()
 {
     while (!timers->fired.empty()) {
         batch.swap(timers->fired);
@@ -216,7 +216,7 @@ void configure()
     timers = std::make_shared<TimerModel>();
     engine->add_model(flows);
     engine->add_model(timers);
-    s4u::Engine::on_time_advance_cb([](double) { call_back(); });
+    s4u::Engine::on_time_advance_cb([](double) { call_done_functions_at_date(); });
 }
 
 void init(engine_done_fn done, engine_before_advance_fn ahead, void *context,

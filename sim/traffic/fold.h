@@ -24,15 +24,15 @@
 struct fold {
     bool is_exact; /* every rank is a class of its own, and the engine moves all flows */
     uint32_t class_count;
-    uint32_t *class_of_rank; /* [rank_count] classes are numbered by their lowest rank */
-    uint32_t *rank_of_class; /* [class_count] the lowest rank */
+    uint32_t *class_of_rank;        /* [rank_count] classes are numbered by their lowest rank */
+    uint32_t *lowest_rank_by_class; /* [class_count] the lowest rank */
     /* [class_count + 1] In an array with an element for each op of each class, the ops of class c begin at this
      * index. */
-    size_t *first_row_of_class;
+    size_t *first_op_row_by_class;
 
     uint32_t channel_class_count;
-    uint32_t *class_of_channel; /* [channel_count] */
-    uint32_t *channel_of_class; /* [channel_class_count] the lowest channel */
+    uint32_t *class_by_channel;        /* [channel_count] */
+    uint32_t *lowest_channel_by_class; /* [channel_class_count] the lowest channel */
 
     /* The flows to start for an event on a channel of a class: flow[flow_begin[t]..flow_begin[t + 1]), where t is the
      * transfer of the class's lowest channel. The range is empty for other channels' transfers. */
@@ -57,9 +57,9 @@ static inline uint32_t fold_representative_transfer(const struct fold *fold,
                                                     uint32_t transfer)
 {
     uint32_t channel = traffic->transfer[transfer].channel;
-    uint32_t lowest = fold->channel_of_class[fold->class_of_channel[channel]];
-    return traffic->channel[lowest].transfer_begin + transfer -
-           traffic->channel[channel].transfer_begin;
+    uint32_t lowest = fold->lowest_channel_by_class[fold->class_by_channel[channel]];
+    return traffic->channel[lowest].first_transfer_of_channel + transfer -
+           traffic->channel[channel].first_transfer_of_channel;
 }
 
 void fold_release(struct fold *fold);

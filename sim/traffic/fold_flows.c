@@ -14,13 +14,13 @@ static uint32_t *link_components(const struct traffic *traffic, const struct pru
     uint32_t *parent = roots_make(links);
     for (uint32_t f = 0; f < traffic->flows.flow_count; f++)
         for (uint32_t i = pruned->link_begin[f] + 1; i < pruned->link_begin[f + 1]; i++)
-            join_roots(parent, pruned->link[i - 1], pruned->link[i]);
+            join_sets_of_two(parent, pruned->link[i - 1], pruned->link[i]);
     for (uint32_t l = 0; l < links; l++)
         parent[l] = root_of(parent, l);
     return parent;
 }
 
-struct flow_folder {
+struct flow_fold_maker {
     const struct traffic *traffic;
     const struct pruned *pruned;
     const struct fold_network *network;
@@ -28,13 +28,14 @@ struct flow_folder {
     struct index flows_of_component; /* the flows of each component */
     struct index flows_of_link;      /* the flows that cross each link */
     bool *is_chosen;                 /* [components] the component is simulated */
-    uint32_t *kept_copies; /* [flow count] number of copies of each flow that are simulated */
+    /* [flow count] number of copies of each flow that are simulated */
+    uint32_t *kept_copies_by_flow;
     /* [link count] the link that takes the place of each link in the simulated network */
-    uint32_t *replacement_link;
+    uint32_t *replacement_by_link;
 };
 
 /* Marks the components to simulate: enough that every class of flows has a flow in a marked component. */
-static void choose_simulated_components(struct flow_folder *f, const struct fold *fold)
+static void choose_simulated_components(struct flow_fold_maker *f, const struct fold *fold)
 {
     const struct traffic *traffic = f->traffic;
     bool *covered = heap_zalloc(f->network->flow_classes + 1u, sizeof *covered);
@@ -81,14 +82,14 @@ static struct fraction divide_by(uint64_t number, struct fraction r)
 }
 
 /* n(L, F): how many flows of class F = `flow` cross each link of class L = `link`. */
-struct class_flow_count {
+struct flow_count_of_class_on_link {
     uint32_t link, flow, count;
 };
 
 /* The quotient of one component (fold_flows.h), and scratch arrays that are indexed by class. */
 struct quotient {
     /* [count] an entry for each class of links and each class of flows on these links */
-    struct class_flow_count *entry;
+    struct flow_count_of_class_on_link *entry;
     size_t count, capacity;
     struct fraction *link_factor, *flow_factor; /* s(L) [link_classes], k(F) [flow_classes] */
     uint32_t *first_link;                       /* [link_classes] the first link of each class */
@@ -96,10 +97,10 @@ struct quotient {
      * cross one link */
     uint32_t *flows_of_class, *flows_on_link;
     /* the factor that makes all k(F) whole numbers */
-    uint64_t common_scale;
+    uint64_t common_denominator_of_copies;
 };
 
-static void quotient_init(struct quotient *q, const struct fold_network *network)
+static void class_network_init(struct quotient *q, const struct fold_network *network)
 {
     *q = (struct quotient){0};
     q->link_factor = heap_zalloc(network->link_classes + 1u, sizeof *q->link_factor);
@@ -110,7 +111,7 @@ static void quotient_init(struct quotient *q, const struct fold_network *network
 }
 
 /* Appends to q->entry, for each class of flows that cross the link, how many of them do. */
-static void add_entries(struct flow_folder *f, struct quotient *q, uint32_t link)
+static void add_class_links_of_link(struct flow_fold_maker *f, struct quotient *q, uint32_t link)
 {
     uint32_t begin = f->flows_of_link.begin[link], end = f->flows_of_link.begin[link + 1];
     for (uint32_t u = begin; u < end; u++)
@@ -120,8 +121,8 @@ static void add_entries(struct flow_folder *f, struct quotient *q, uint32_t link
         if (q->flows_on_link[flow] == 0)
             continue;
         q->entry = heap_grow(q->entry, &q->capacity, q->count + 1, sizeof *q->entry);
-        q->entry[q->count++] = (struct class_flow_count){f->network->class_of_link[link], flow,
-                                                         q->flows_on_link[flow]};
+        q->entry[q->count++] = (struct flow_count_of_class_on_link){f->network->class_of_link[link],
+                                                                    flow, q->flows_on_link[flow]};
         q->flows_on_link[flow] = 0;
     }
 }
@@ -141,7 +142,7 @@ static bool factor_flow_counts(struct quotient *q)
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < q->count; i++) {
-            struct class_flow_count e = q->entry[i];
+            struct flow_count_of_class_on_link e = q->entry[i];
             if (!is_small(q->link_factor[e.link]) || !is_small(q->flow_factor[e.flow]))
                 return false;
             struct fraction *s = &q->link_factor[e.link], *k = &q->flow_factor[e.flow];
@@ -162,9 +163,9 @@ static bool factor_flow_counts(struct quotient *q)
     return true;
 }
 
-/* Sets common_scale so that all k(F) become whole. Returns false if it would exceed COPIES_MAX, or if a class would run
+/* Sets common_denominator_of_copies so that all k(F) become whole. Returns false if it would exceed COPIES_MAX, or if a class would run
  * more copies than it has flows. */
-static bool scale_to_whole_copies(struct quotient *q)
+static bool scale_copies_to_whole_numbers(struct quotient *q)
 {
     enum { COPIES_MAX = 4096 };
     uint64_t scale = 1;
@@ -179,14 +180,14 @@ static bool scale_to_whole_copies(struct quotient *q)
         if (k.numerator * (scale / k.denominator) > q->flows_of_class[q->entry[i].flow])
             return false;
     }
-    q->common_scale = scale;
+    q->common_denominator_of_copies = scale;
     return true;
 }
 
-/* Keeps one flow of each class F, of which common_scale * k(F) copies run, on one link of each class L, whose bandwidth
- * is multiplied by common_scale / s(L). If factor_flow_counts() or scale_to_whole_copies() fails, it keeps all flows of
+/* Keeps one flow of each class F, of which common_denominator_of_copies * k(F) copies run, on one link of each class L, whose bandwidth
+ * is multiplied by common_denominator_of_copies / s(L). If factor_flow_counts() or scale_copies_to_whole_numbers() fails, it keeps all flows of
  * the component. */
-static void fold_component(struct flow_folder *f, struct fold *fold, struct quotient *q,
+static void fold_component(struct flow_fold_maker *f, struct fold *fold, struct quotient *q,
                            const struct index *links_of_component, uint32_t component)
 {
     const struct fold_network *network = f->network;
@@ -197,30 +198,32 @@ static void fold_component(struct flow_folder *f, struct fold *fold, struct quot
                  *first = &q->first_link[network->class_of_link[link]];
         if (*first == IR_NONE) {
             *first = link;
-            add_entries(f, q, link);
+            add_class_links_of_link(f, q, link);
         }
     }
     for (uint32_t i = f->flows_of_component.begin[component];
          i < f->flows_of_component.begin[component + 1]; i++)
         q->flows_of_class[network->class_of_flow[f->flows_of_component.value[i]]]++;
-    bool factors = factor_flow_counts(q) && scale_to_whole_copies(q);
+    bool factors = factor_flow_counts(q) && scale_copies_to_whole_numbers(q);
     for (uint32_t i = links_of_component->begin[component];
          factors && i < links_of_component->begin[component + 1]; i++) {
         uint32_t link = links_of_component->value[i], class = network->class_of_link[link];
         struct fraction s = q->link_factor[class];
-        f->replacement_link[link] = q->first_link[class];
-        if (link == q->first_link[class]) /* common_scale * k(F) copies run, not k(F) */
+        f->replacement_by_link[link] = q->first_link[class];
+        if (link ==
+            q->first_link[class]) /* common_denominator_of_copies * k(F) copies run, not k(F) */
             fold->bytes_per_s[link] *=
-                (double)(s.denominator * q->common_scale) / (double)s.numerator;
+                (double)(s.denominator * q->common_denominator_of_copies) / (double)s.numerator;
     }
     for (uint32_t i = f->flows_of_component.begin[component];
          i < f->flows_of_component.begin[component + 1]; i++) {
         uint32_t flow = f->flows_of_component.value[i], class = network->class_of_flow[flow];
         struct fraction k = q->flow_factor[class];
         bool first = q->flows_of_class[class] > 0;
-        f->kept_copies[flow] = !factors ? 1
-                               : first ? (uint32_t)(k.numerator * (q->common_scale / k.denominator))
-                                       : 0;
+        f->kept_copies_by_flow[flow] =
+            !factors ? 1
+            : first  ? (uint32_t)(k.numerator * (q->common_denominator_of_copies / k.denominator))
+                     : 0;
         q->flows_of_class[class] = 0;
     }
     for (size_t i = 0; i < q->count; i++) {
@@ -230,8 +233,8 @@ static void fold_component(struct flow_folder *f, struct fold *fold, struct quot
     }
 }
 
-/* Sets kept_copies[], replacement_link[] and the bandwidths of links in *fold. */
-static void choose_kept_flows(struct flow_folder *f, struct fold *fold)
+/* Sets kept_copies_by_flow[], replacement_by_link[] and the bandwidths of links in *fold. */
+static void choose_kept_flows(struct flow_fold_maker *f, struct fold *fold)
 {
     const uint32_t *link_begin = f->pruned->link_begin;
     uint32_t flows = f->traffic->flows.flow_count, links = f->traffic->platform.link_count;
@@ -244,7 +247,7 @@ static void choose_kept_flows(struct flow_folder *f, struct fold *fold)
     index_init(&f->flows_of_component, f->component_of_flow, NULL, flows, links);
     index_init(&links_of_component, f->component_of_link, NULL, links, links);
     index_flows_by_link(&f->flows_of_link, link_begin, f->pruned->link, flows, links);
-    quotient_init(&quotient, f->network);
+    class_network_init(&quotient, f->network);
     choose_simulated_components(f, fold);
     for (uint32_t c = 0; c < links; c++)
         if (f->is_chosen[c])
@@ -266,7 +269,7 @@ static void choose_kept_flows(struct flow_folder *f, struct fold *fold)
 /* ---- the lists that the scheduler reads ---- */
 
 /* Lists the links that each kept flow crosses, each link once. */
-static void list_links_of_kept_flows(struct flow_folder *f, struct fold *fold)
+static void list_links_of_kept_flows(struct flow_fold_maker *f, struct fold *fold)
 {
     uint32_t flows = f->traffic->flows.flow_count, filled = 0;
     uint32_t *last_flow = heap_zalloc(f->traffic->platform.link_count + 1u, sizeof *last_flow);
@@ -275,8 +278,8 @@ static void list_links_of_kept_flows(struct flow_folder *f, struct fold *fold)
     for (uint32_t i = 0; i < flows; i++) {
         fold->link_begin[i] = filled;
         for (uint32_t e = f->pruned->link_begin[i];
-             f->kept_copies[i] > 0 && e < f->pruned->link_begin[i + 1]; e++) {
-            uint32_t link = f->replacement_link[f->pruned->link[e]];
+             f->kept_copies_by_flow[i] > 0 && e < f->pruned->link_begin[i + 1]; e++) {
+            uint32_t link = f->replacement_by_link[f->pruned->link[e]];
             if (last_flow[link] != i + 1)
                 fold->link[filled++] = link;
             last_flow[link] = i + 1;
@@ -289,16 +292,16 @@ static void list_links_of_kept_flows(struct flow_folder *f, struct fold *fold)
 /* Lists the kept flows of each transfer, each flow as often as copies of it run. All go under the transfer at the
  * lowest channel of the channel class. */
 static void list_kept_flows(struct fold *fold, const struct traffic *traffic,
-                            const uint32_t *kept_copies)
+                            const uint32_t *kept_copies_by_flow)
 {
     uint32_t total = 0, filled = 0;
     for (uint32_t i = 0; i < traffic->flows.flow_count; i++)
-        total += kept_copies[i];
+        total += kept_copies_by_flow[i];
     uint32_t *key = heap_alloc(total + 1u, sizeof *key), *id = heap_alloc(total + 1u, sizeof *id);
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
         for (uint32_t i = of->flow_begin; i < of->flow_begin + of->flow_count; i++)
-            for (uint32_t copy = 0; copy < kept_copies[i]; copy++) {
+            for (uint32_t copy = 0; copy < kept_copies_by_flow[i]; copy++) {
                 key[filled] = fold_representative_transfer(fold, traffic, t);
                 id[filled++] = i;
             }
@@ -315,20 +318,20 @@ void fold_flows(struct fold *fold, const struct traffic *traffic, const struct p
                 const struct fold_network *network)
 {
     uint32_t flows = traffic->flows.flow_count, links = traffic->platform.link_count;
-    struct flow_folder f = {.traffic = traffic, .pruned = pruned, .network = network};
-    f.kept_copies = heap_alloc(flows + 1u, sizeof *f.kept_copies);
-    f.replacement_link = heap_alloc(links + 1u, sizeof *f.replacement_link);
+    struct flow_fold_maker f = {.traffic = traffic, .pruned = pruned, .network = network};
+    f.kept_copies_by_flow = heap_alloc(flows + 1u, sizeof *f.kept_copies_by_flow);
+    f.replacement_by_link = heap_alloc(links + 1u, sizeof *f.replacement_by_link);
     fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);
     for (uint32_t i = 0; i < flows; i++)
-        f.kept_copies[i] = network == NULL;
+        f.kept_copies_by_flow[i] = network == NULL;
     for (uint32_t l = 0; l < links; l++) {
-        f.replacement_link[l] = l;
+        f.replacement_by_link[l] = l;
         fold->bytes_per_s[l] = traffic->platform.bytes_per_s[l];
     }
     if (network != NULL)
         choose_kept_flows(&f, fold);
     list_links_of_kept_flows(&f, fold);
-    list_kept_flows(fold, traffic, f.kept_copies);
-    free(f.kept_copies);
-    free(f.replacement_link);
+    list_kept_flows(fold, traffic, f.kept_copies_by_flow);
+    free(f.kept_copies_by_flow);
+    free(f.replacement_by_link);
 }

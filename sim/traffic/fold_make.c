@@ -9,10 +9,10 @@
 void fold_release(struct fold *fold)
 {
     free(fold->class_of_rank);
-    free(fold->rank_of_class);
-    free(fold->first_row_of_class);
-    free(fold->class_of_channel);
-    free(fold->channel_of_class);
+    free(fold->lowest_rank_by_class);
+    free(fold->first_op_row_by_class);
+    free(fold->class_by_channel);
+    free(fold->lowest_channel_by_class);
     free(fold->flow_begin);
     free(fold->flow);
     free(fold->bytes_per_s);
@@ -81,7 +81,8 @@ static void colours_init(struct colours *c, const struct traffic *traffic)
     for (uint32_t r = 0; r < traffic->rank_count; r++) {
         uint64_t h = traffic->role_of_rank[r];
         for (uint32_t g = 0; g < traffic->ir->guard_count; g++)
-            h = hash_pair(h, traffic->passes_guard[(size_t)r * traffic->ir->guard_count + g]);
+            h = hash_pair(h,
+                          traffic->guard_passes_by_rank[(size_t)r * traffic->ir->guard_count + g]);
         if (traffic->place_of_rank != NULL)
             h = hash_pair(h, hash_of_durations(traffic, r));
         c->colour[RANKS][r] = hash_pair(RANKS, h);
@@ -93,9 +94,9 @@ static void colours_init(struct colours *c, const struct traffic *traffic)
         uint64_t *channel = &c->colour[CHANNELS][of->channel];
         *channel = hash_pair(*channel, double_bits(of->latency_s));
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
-            c->colour[FLOWS][f] =
-                hash_pair(hash_pair(FLOWS, t - traffic->channel[of->channel].transfer_begin),
-                          double_bits(traffic->flows.bytes[f]));
+            c->colour[FLOWS][f] = hash_pair(
+                hash_pair(FLOWS, t - traffic->channel[of->channel].first_transfer_of_channel),
+                double_bits(traffic->flows.bytes[f]));
     }
     for (uint32_t l = 0; l < traffic->platform.link_count; l++)
         c->colour[LINKS][l] = hash_pair(LINKS, double_bits(traffic->platform.bytes_per_s[l]));
@@ -117,9 +118,9 @@ static void refine_colours(struct colours *c, const struct traffic *traffic,
         memset(c->neighbour_sum[s], 0, c->node_count[s] * sizeof *c->neighbour_sum[s]);
     for (uint32_t r = 0; r < traffic->rank_count; r++)
         for (uint32_t l = 0; l < traffic->comm_count; l++) {
-            uint32_t send = traffic->channel_of_rank[(size_t)r * traffic->comm_count + l];
+            uint32_t send = traffic->channel_by_rank_and_comm[(size_t)r * traffic->comm_count + l];
             uint32_t receive =
-                traffic->receive_channel_of_rank[(size_t)r * traffic->comm_count + l];
+                traffic->receive_channel_by_rank_and_comm[(size_t)r * traffic->comm_count + l];
             if (send != IR_NONE)
                 add_edge_to_sums(c, RANKS, r, CHANNELS, send, 2 * l);
             if (receive != IR_NONE)
@@ -203,10 +204,10 @@ void fold_make(struct fold *fold, const struct traffic *traffic, const struct pr
     *fold = (struct fold){.is_exact = exact,
                           .class_count = c.class_count[RANKS],
                           .class_of_rank = c.class_of_node[RANKS],
-                          .rank_of_class = c.first_node_of_class[RANKS],
+                          .lowest_rank_by_class = c.first_node_of_class[RANKS],
                           .channel_class_count = c.class_count[CHANNELS],
-                          .class_of_channel = c.class_of_node[CHANNELS],
-                          .channel_of_class = c.first_node_of_class[CHANNELS]};
+                          .class_by_channel = c.class_of_node[CHANNELS],
+                          .lowest_channel_by_class = c.first_node_of_class[CHANNELS]};
     struct fold_network network = {c.class_count[FLOWS], c.class_count[LINKS],
                                    c.class_of_node[FLOWS], c.class_of_node[LINKS]};
     fold_flows(fold, traffic, pruned, exact ? NULL : &network);
@@ -219,11 +220,12 @@ void fold_make(struct fold *fold, const struct traffic *traffic, const struct pr
             free(c.first_node_of_class[s]);
         }
     }
-    fold->first_row_of_class =
-        heap_zalloc(fold->class_count + 1u, sizeof *fold->first_row_of_class);
+    fold->first_op_row_by_class =
+        heap_zalloc(fold->class_count + 1u, sizeof *fold->first_op_row_by_class);
     for (uint32_t k = 0; k < fold->class_count; k++) {
-        uint32_t role = traffic->role_of_rank[fold->rank_of_class[k]];
-        fold->first_row_of_class[k + 1] =
-            fold->first_row_of_class[k] + (role == IR_NONE ? 0 : traffic->ir->role[role].op_count);
+        uint32_t role = traffic->role_of_rank[fold->lowest_rank_by_class[k]];
+        fold->first_op_row_by_class[k + 1] =
+            fold->first_op_row_by_class[k] +
+            (role == IR_NONE ? 0 : traffic->ir->role[role].op_count);
     }
 }

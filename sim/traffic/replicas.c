@@ -4,7 +4,7 @@
 
 /* Returns the number of ranks of the smallest part of the machine whose links no other part uses: a fabric domain,
  * or, if leaf switches limit the network, as many domains as fill whole leaves. */
-static uint64_t isolated_part_ranks(const struct cluster *cluster)
+static uint64_t ranks_of_isolated_part(const struct cluster *cluster)
 {
     const struct network *network = &cluster->network;
     int64_t nodes = cluster->domain_nodes;
@@ -15,7 +15,7 @@ static uint64_t isolated_part_ranks(const struct cluster *cluster)
 }
 
 /* True if the flows of a communication do not depend on which of its members comes first. */
-static bool ignores_member_order(enum work_kind kind)
+static bool kind_ignores_member_order(enum work_kind kind)
 {
     switch (kind) {
     case WORK_ALL_TO_ALL:
@@ -32,7 +32,8 @@ static bool ignores_member_order(enum work_kind kind)
 }
 
 /* Returns a bit mask of the listed axes. only_sets: an axis counts only if it is listed with a set of coordinates. */
-static uint32_t listed_axes_mask(const struct axis_set *axis, uint32_t count, bool only_sets)
+static uint32_t axes_mask_of_listed_sets(const struct axis_set *axis, uint32_t count,
+                                         bool only_sets)
 {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -50,24 +51,25 @@ static uint32_t document_axes_mask(const struct ir *ir)
 }
 
 /* Returns a bit mask of the axes along which some ranks do other work than others. */
-static uint32_t uneven_axes_mask(const struct ir *ir)
+static uint32_t mesh_axes_mask_of_uneven_work(const struct ir *ir)
 {
     uint32_t axes = 0;
     for (uint32_t r = 0; r < ir->role_count; r++)
-        axes |= listed_axes_mask(ir->role[r].axis, ir->role[r].axis_count, false);
+        axes |= axes_mask_of_listed_sets(ir->role[r].axis, ir->role[r].axis_count, false);
     for (uint32_t g = 0; g < ir->guard_count; g++) {
         const struct group *group = &ir->group[ir->guard[g].group];
-        axes |= listed_axes_mask(group->axis, group->axis_count, false);
+        axes |= axes_mask_of_listed_sets(group->axis, group->axis_count, false);
     }
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
         struct row_use use;
-        if (work_has_documents(work) || row_use_of_work(work, &use))
+        if (work_pairs_depend_on_rank(work) || row_use_of_work(work, &use))
             axes |= document_axes_mask(ir);
         if (work_comm_group(work) < 0)
             continue;
         const struct group *group = &ir->group[work_comm_group(work)];
-        axes |= listed_axes_mask(group->axis, group->axis_count, ignores_member_order(work->kind));
+        axes |= axes_mask_of_listed_sets(group->axis, group->axis_count,
+                                         kind_ignores_member_order(work->kind));
     }
     return axes;
 }
@@ -75,8 +77,8 @@ static uint32_t uneven_axes_mask(const struct ir *ir)
 struct mesh replicas_planned_mesh(const struct ir *ir, const struct cluster *cluster)
 {
     struct mesh mesh = ir->mesh;
-    uint32_t uneven = uneven_axes_mask(ir);
-    uint64_t part = isolated_part_ranks(cluster), stride = 1;
+    uint32_t uneven = mesh_axes_mask_of_uneven_work(ir);
+    uint64_t part = ranks_of_isolated_part(cluster), stride = 1;
     for (uint32_t a = mesh.axis_count; a-- > 0;) {
         uint32_t size = mesh.axis[a].size, by = uneven >> a & 1 ? size : 1;
         while (by < size && (by * stride % part != 0 || size % by != 0))
@@ -87,14 +89,16 @@ struct mesh replicas_planned_mesh(const struct ir *ir, const struct cluster *clu
     return mesh;
 }
 
-uint32_t replicas_full_rank(const struct mesh *all, const struct mesh *planned, uint32_t row)
+uint32_t replicas_rank_in_full_mesh(const struct mesh *all, const struct mesh *planned,
+                                    uint32_t row)
 {
     uint32_t coordinate[MESH_AXES_MAX];
     mesh_coordinates(planned, row, coordinate);
     return mesh_rank_at(all, coordinate);
 }
 
-uint32_t replicas_planned_row(const struct mesh *all, const struct mesh *planned, uint32_t rank)
+uint32_t replicas_row_in_planned_mesh(const struct mesh *all, const struct mesh *planned,
+                                      uint32_t rank)
 {
     uint32_t coordinate[MESH_AXES_MAX];
     mesh_coordinates(all, rank, coordinate);

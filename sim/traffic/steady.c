@@ -43,22 +43,22 @@ static inline double max_date_s(double a_s, double b_s)
 
 static uint32_t role_of_class(const struct steady *x, uint32_t class)
 {
-    return x->traffic->role_of_rank[x->fold->rank_of_class[class]];
+    return x->traffic->role_of_rank[x->fold->lowest_rank_by_class[class]];
 }
 
 /* Returns the times of a class's ops, indexed by op id. */
 static struct steady_times times_of_class(const struct steady *x, uint32_t class)
 {
-    size_t row =
-        x->fold->first_row_of_class[class] - x->traffic->ir->role[role_of_class(x, class)].op_begin;
+    size_t row = x->fold->first_op_row_by_class[class] -
+                 x->traffic->ir->role[role_of_class(x, class)].op_begin;
     return (struct steady_times){x->times.start_s + row, x->times.end_s + row};
 }
 
 /* True if the op is an event on the class's rank: it waits for other ranks, or uses links, and the rank runs it. */
 static bool is_event_op(const struct steady *x, uint32_t class, uint32_t op)
 {
-    return x->traffic->op_class[op] == OP_EVENT &&
-           traffic_rank_runs_op(x->traffic, x->fold->rank_of_class[class], op);
+    return x->traffic->op_duration_class[op] == OP_EVENT &&
+           traffic_rank_runs_op(x->traffic, x->fold->lowest_rank_by_class[class], op);
 }
 
 /* Returns run number `gap` of a role; NULL: the role has fewer. */
@@ -75,7 +75,7 @@ static double period_of_run(const struct steady *x, const struct repeat_run *run
     return x->period_s[run - x->repeats->run];
 }
 
-static double earlier_copies_s_of(const struct steady *x, const struct repeat_run *run)
+static double earlier_copies_s_of_repeat_run(const struct steady *x, const struct repeat_run *run)
 {
     return x->earlier_copies_s[run - x->repeats->run];
 }
@@ -90,7 +90,8 @@ static uint32_t iteration_begin_op(const struct repeat_run *run, uint32_t i)
 
 /* True if each op of iteration i + 1 starts and ends one period later than the same op of iteration i, on all ranks of
  * the run's role. */
-static bool iteration_repeats(const struct steady *x, const struct repeat_run *run, uint32_t i)
+static bool iteration_repeats_one_period_later(const struct steady *x, const struct repeat_run *run,
+                                               uint32_t i)
 {
     uint32_t begin = iteration_begin_op(run, i), next = iteration_begin_op(run, i + 1);
     double period_s = period_of_run(x, run);
@@ -184,7 +185,7 @@ static bool find_period(struct steady *x, uint32_t gap)
         if (lag >= run->gap_before_iteration)
             return false;
         for (uint32_t k = run->gap_before_iteration - 1 - lag; k < run->gap_before_iteration; k++)
-            if (!iteration_repeats(x, run, k))
+            if (!iteration_repeats_one_period_later(x, run, k))
                 return false;
     }
     return true;
@@ -193,49 +194,50 @@ static bool find_period(struct steady *x, uint32_t gap)
 /* ---- the check that left-out ops start as they must ---- */
 
 /* Returns the seconds by which an op of a role comes later in the whole list than in the short list. */
-static double whole_list_shift_s(const struct steady *x, uint32_t role, uint32_t op)
+static double op_shift_in_whole_list_s(const struct steady *x, uint32_t role, uint32_t op)
 {
     const struct repeat_run *run = repeats_run_before(x->repeats, op);
     if (run == NULL || run->role != role)
         return 0;
-    return earlier_copies_s_of(x, run) + (op >= iteration_begin_op(run, run->gap_before_iteration)
-                                              ? x->repeats->copies_per_gap * period_of_run(x, run)
-                                              : 0);
+    return earlier_copies_s_of_repeat_run(x, run) +
+           (op >= iteration_begin_op(run, run->gap_before_iteration)
+                ? x->repeats->copies_per_gap * period_of_run(x, run)
+                : 0);
 }
 
 /* The check of one class of ranks: its ops in the order of the whole list; of the copies that are left out, only the
  * first and the last are checked. */
-struct start_check {
+struct extrapolated_start_check {
     const struct steady *steady;
     struct steady_times times;
     uint32_t rank, role;
     double host_s;  /* date at which the host issues the next op */
     double *last_s; /* [streams] date at which the stream's last op ends */
     /* [ops of a run] the dependencies at whose end the op starts in every copy that was checked, as bits:
-     * starts_with_dependencies() */
-    uint64_t *deciding_dependencies;
+     * starts_when_dependencies_end() */
+    uint64_t *deciding_dependency_bits_by_op;
 };
 
 /* Returns when an op ends in the whole list. In the short list, op `from` refers to op `op`: it waits for `op`, or is
  * `op` itself. In the whole list, copy number `copy` of `from` (0: `from` itself) refers in the same way to an op,
  * whose end is returned. */
-static double end_of_awaited_op_s(const struct start_check *c, uint32_t from, uint32_t copy,
-                                  uint32_t op)
+static double end_of_awaited_op_s(const struct extrapolated_start_check *c, uint32_t from,
+                                  uint32_t copy, uint32_t op)
 {
     const struct repeats *r = c->steady->repeats;
-    struct repeat_place at = repeats_place_referred(r, from, copy, op);
+    struct repeat_place at = repeats_place_of_referred_op(r, from, copy, op);
     if (at.run == NULL)
-        return c->times.end_s[op] + whole_list_shift_s(c->steady, c->role, op);
+        return c->times.end_s[op] + op_shift_in_whole_list_s(c->steady, c->role, op);
     uint32_t gap = at.run->gap_before_iteration,
              after = at.iteration < gap ? 0 : at.iteration - gap + 1;
     after = after > r->copies_per_gap ? r->copies_per_gap : after;
     uint32_t row =
         at.run->first_op + (at.iteration - after) * at.run->ops_per_iteration + at.op_in_iteration;
-    return c->times.end_s[row] + earlier_copies_s_of(c->steady, at.run) +
+    return c->times.end_s[row] + earlier_copies_s_of_repeat_run(c->steady, at.run) +
            after * period_of_run(c->steady, at.run);
 }
 
-static uint64_t dependency_bit_if_deciding(const struct start_check *c, double start_s,
+static uint64_t dependency_bit_if_deciding(const struct extrapolated_start_check *c, double start_s,
                                            double need_s, uint32_t bit)
 {
     return times_are_equal(c->steady, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
@@ -245,8 +247,8 @@ static uint64_t dependency_bit_if_deciding(const struct start_check *c, double s
  * scheduler_run.c. Sets *needed to the dependencies that end just then: bit 0 for the issue, 1 for the stream and 2 + w
  * for wait w. Advances the date of the host to the end of the op's issue or, if the op blocks the host, to when the
  * host continues. Unless the op is a synchronisation, advances the date of its stream to its end. */
-static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_t copy,
-                                     uint64_t *needed)
+static bool starts_when_dependencies_end(struct extrapolated_start_check *c, uint32_t op,
+                                         uint32_t copy, uint64_t *needed)
 {
     const struct ir *ir = c->steady->traffic->ir;
     const struct sim_costs *costs = c->steady->traffic->costs;
@@ -277,17 +279,17 @@ static bool starts_with_dependencies(struct start_check *c, uint32_t op, uint32_
 /* True if, in copy number `copy` of the run's last iteration before the gap, each op starts when the last of its
  * dependencies ends, and this is the same dependency as in the copies that were checked before. If that is true of the
  * first and of the last copy, it is true of every copy between them, as dates change linearly from copy to copy. */
-static bool copy_starts_as_predicted(struct start_check *c, const struct repeat_run *run,
-                                     uint32_t copy)
+static bool copy_starts_as_predicted(struct extrapolated_start_check *c,
+                                     const struct repeat_run *run, uint32_t copy)
 {
     uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
         uint64_t needed;
-        if (!starts_with_dependencies(c, op, copy, &needed))
+        if (!starts_when_dependencies_end(c, op, copy, &needed))
             return false;
-        c->deciding_dependencies[op - begin] =
-            copy == 1 ? needed : c->deciding_dependencies[op - begin] & needed;
-        if (c->deciding_dependencies[op - begin] == 0)
+        c->deciding_dependency_bits_by_op[op - begin] =
+            copy == 1 ? needed : c->deciding_dependency_bits_by_op[op - begin] & needed;
+        if (c->deciding_dependency_bits_by_op[op - begin] == 0)
             return false;
     }
     return true;
@@ -296,7 +298,7 @@ static bool copy_starts_as_predicted(struct start_check *c, const struct repeat_
 /* Advances the dates of the host and of the streams by `left_out` copies, to the start of the last copy. Each stream
  * that the ops use advances by a period for each copy. So does the host if an op blocks it; otherwise it advances by
  * host_s for each copy. */
-static void advance_by_copies(struct start_check *c, const struct repeat_run *run,
+static void advance_by_copies(struct extrapolated_start_check *c, const struct repeat_run *run,
                               uint32_t left_out, double host_s)
 {
     const struct ir *ir = c->steady->traffic->ir;
@@ -311,7 +313,8 @@ static void advance_by_copies(struct start_check *c, const struct repeat_run *ru
         c->last_s[s] += touched[s] ? left_out * period_of_run(c->steady, run) : 0;
 }
 
-static bool copies_start_as_predicted(struct start_check *c, const struct repeat_run *run)
+static bool copies_start_as_predicted(struct extrapolated_start_check *c,
+                                      const struct repeat_run *run)
 {
     uint32_t copies = c->steady->repeats->copies_per_gap;
     double host_s = c->host_s;
@@ -322,7 +325,7 @@ static bool copies_start_as_predicted(struct start_check *c, const struct repeat
     return copies < 2 || copy_starts_as_predicted(c, run, copies);
 }
 
-static bool class_starts_as_predicted(struct start_check *c)
+static bool class_starts_as_predicted(struct extrapolated_start_check *c)
 {
     const struct ir *ir = c->steady->traffic->ir;
     const struct role *role = &ir->role[c->role];
@@ -335,7 +338,7 @@ static bool class_starts_as_predicted(struct start_check *c)
                 return false;
             run = find_run_of_gap(c->steady, c->role, ++next);
         }
-        if (!starts_with_dependencies(c, op, 0, &needed))
+        if (!starts_when_dependencies_end(c, op, 0, &needed))
             return false;
     }
     return true;
@@ -344,19 +347,19 @@ static bool class_starts_as_predicted(struct start_check *c)
 static bool check_class(const struct steady *x, uint32_t class, double *step_s)
 {
     const struct ir *ir = x->traffic->ir;
-    struct start_check c = {.steady = x,
-                            .times = times_of_class(x, class),
-                            .rank = x->fold->rank_of_class[class],
-                            .role = role_of_class(x, class)};
+    struct extrapolated_start_check c = {.steady = x,
+                                         .times = times_of_class(x, class),
+                                         .rank = x->fold->lowest_rank_by_class[class],
+                                         .role = role_of_class(x, class)};
     const struct role *role = &ir->role[c.role];
     c.last_s = heap_zalloc(ir->stream_count + 1u, sizeof *c.last_s);
-    c.deciding_dependencies =
-        heap_alloc((size_t)role->op_count + 1, sizeof *c.deciding_dependencies);
+    c.deciding_dependency_bits_by_op =
+        heap_alloc((size_t)role->op_count + 1, sizeof *c.deciding_dependency_bits_by_op);
     bool right = class_starts_as_predicted(&c);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
         *step_s = max_date_s(*step_s, end_of_awaited_op_s(&c, op, 0, op));
     free(c.last_s);
-    free(c.deciding_dependencies);
+    free(c.deciding_dependency_bits_by_op);
     return right;
 }
 
@@ -366,7 +369,7 @@ static bool find_periods(struct steady *x)
     const struct ir *ir = x->traffic->ir;
     const struct repeats *r = x->repeats;
     double until_s = 0;
-    for (size_t i = 0; i < x->fold->first_row_of_class[x->fold->class_count]; i++)
+    for (size_t i = 0; i < x->fold->first_op_row_by_class[x->fold->class_count]; i++)
         until_s = max_date_s(until_s, x->times.end_s[i]);
     x->tolerance_s = EQUAL_DATES_TOLERANCE_S + EQUAL_DATES_TOLERANCE_SHARE * until_s;
     for (uint32_t gap = 0; gap < r->run_count; gap++) {

@@ -36,9 +36,9 @@ enum comm_kind {
 };
 
 /* The way in which the duration of an op is found once it may start. */
-enum op_class {
-    OP_HOST_SYNC, /* syncs of the host */
-    OP_FIXED,     /* takes the time in traffic.duration_s[shape] */
+enum op_duration_class {
+    OP_HOST_SYNC,         /* syncs of the host */
+    OP_OF_FIXED_DURATION, /* takes the time in traffic.duration_s[shape] */
     OP_SLOWED_BY_MESSAGES, /* takes traffic.duration_s[shape] without messages, longer while messages run on the rank */
     OP_HOST_WORK, /* takes the time in traffic.host_duration_s[shape] */
     OP_EVENT      /* waits for other ranks, or uses links */
@@ -54,10 +54,10 @@ struct comm_class {
     uint32_t variant_count;
     /* [variants] the shape of each variant. All P2P comm classes share one list, in which one shape represents all
      * shapes with as many bytes. */
-    uint32_t *variant_shape;
+    uint32_t *shape_by_variant;
     size_t variant_capacity;
     uint32_t *op_count; /* [role_count] the number of ops of the comm class in each role */
-    /* [role_count] where the ids of a role's ops of the comm class begin in traffic.comm_op[]; they are ascending */
+    /* [role_count] where the ids of a role's ops of the comm class begin in traffic.ops_by_comm_class[]; they are ascending */
     uint32_t *op_begin;
 };
 
@@ -80,7 +80,7 @@ struct channel {
     /* the channel's comm class; for a P2P channel, the first comm class that uses it */
     uint32_t comm_class;
     uint32_t participant_begin, participant_count;
-    uint32_t transfer_begin; /* one per variant of the comm class */
+    uint32_t first_transfer_of_channel; /* one per variant of the comm class */
     struct interference_share taken_resources;
 };
 
@@ -92,10 +92,11 @@ struct traffic {
     uint32_t rank_count;     /* ranks of that mesh; below, a rank is a row of it */
     uint32_t *schedule_rank; /* [rank_count] the schedule's rank that each is, ascending */
     uint32_t *role_of_rank;  /* [rank_count]; IR_NONE: no role, no ops */
-    uint8_t *passes_guard;   /* [rank_count][guard_count] */
+    uint8_t *guard_passes_by_rank; /* [rank_count][guard_count] */
     /* [rank_count] the place of each rank (schedule/ir/visible.h); NULL if no duration depends on the place */
     uint32_t *place_of_rank;
-    bool ranks_as_fullest; /* all context ranks are taken as the fullest (sim/uniform/uniform.h) */
+    /* all context ranks are taken as the fullest (sim/uniform/uniform.h) */
+    bool context_ranks_count_as_fullest;
 
     struct platform platform;
     struct flow_table flows;
@@ -104,7 +105,7 @@ struct traffic {
     struct comm_class *comm;
     /* not a comm class itself: it has the variants that all P2P comm classes share, one for each number of bytes */
     struct comm_class p2p_variants;
-    uint32_t *comm_op;
+    uint32_t *ops_by_comm_class;
 
     uint32_t channel_count, participant_count, transfer_count;
     struct channel *channel;
@@ -112,16 +113,16 @@ struct traffic {
     struct transfer *transfer;
 
     /* [rank_count][comm_count] the rank's channel in each comm class; for shifts, the channel on which it sends */
-    uint32_t *channel_of_rank;
+    uint32_t *channel_by_rank_and_comm;
     /* [rank_count][comm_count] for shifts: the channel on which the rank receives */
-    uint32_t *receive_channel_of_rank;
+    uint32_t *receive_channel_by_rank_and_comm;
 
     /* The next four arrays have an element for each op of the schedule. */
-    uint8_t *op_class;    /* enum op_class */
-    uint16_t *op_comm;    /* IR_NONE16: the op is no event */
-    uint16_t *op_variant; /* row in the comm class's variants */
+    uint8_t *op_duration_class;   /* enum op_duration_class */
+    uint16_t *comm_class_by_op;   /* IR_NONE16: the op is no event */
+    uint16_t *comm_variant_by_op; /* row in the comm class's variants */
     /* the op's number among its role's ops of the comm class, from 0 on in list order */
-    uint32_t *op_number_in_comm;
+    uint32_t *number_in_comm_class_by_op;
 
     const double *duration_s, *host_duration_s; /* [shape_count] from sim_costs */
     /* the kernels of rank slow_rank take slow_factor times as long; copied from sim_options */
@@ -177,7 +178,7 @@ static inline bool traffic_rank_runs_op(const struct traffic *traffic, uint32_t 
 {
     uint16_t guard = traffic->ir->op.guard[op];
     return guard == IR_NONE16 ||
-           traffic->passes_guard[(size_t)rank * traffic->ir->guard_count + guard];
+           traffic->guard_passes_by_rank[(size_t)rank * traffic->ir->guard_count + guard];
 }
 
 #endif

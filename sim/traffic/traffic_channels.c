@@ -31,7 +31,7 @@ static bool rank_has_ops(const struct traffic *traffic, uint32_t rank, uint32_t 
 
 static uint32_t *channel_of_rank_slot(struct traffic *traffic, uint32_t rank, uint32_t comm)
 {
-    return &traffic->channel_of_rank[(size_t)rank * traffic->comm_count + comm];
+    return &traffic->channel_by_rank_and_comm[(size_t)rank * traffic->comm_count + comm];
 }
 
 static void add_collective_channels(struct traffic *traffic, uint32_t l)
@@ -69,7 +69,8 @@ static void add_shift_channels(struct traffic *traffic, uint32_t l)
             add_participant(traffic, from);
             add_participant(traffic, to);
             *channel_of_rank_slot(traffic, from, l) = channel;
-            traffic->receive_channel_of_rank[(size_t)to * traffic->comm_count + l] = channel;
+            traffic->receive_channel_by_rank_and_comm[(size_t)to * traffic->comm_count + l] =
+                channel;
         }
 }
 
@@ -91,7 +92,7 @@ static enum status check_no_op_without_peer(const struct traffic *traffic, uint3
     const struct comm_class *comm = &traffic->comm[l];
     uint32_t role = traffic->role_of_rank[rank];
     for (uint32_t i = 0; i < comm->op_count[role]; i++) {
-        uint32_t op = traffic->comm_op[comm->op_begin[role] + i];
+        uint32_t op = traffic->ops_by_comm_class[comm->op_begin[role] + i];
         if (traffic_rank_runs_op(traffic, rank, op))
             return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                               "op %u (%s) on rank %u: there is no member of group %s at "
@@ -171,13 +172,14 @@ out:
 enum status traffic_add_channels(struct traffic *traffic, const char *name, struct diag *diag)
 {
     size_t count = (size_t)traffic->rank_count * traffic->comm_count;
-    traffic->channel_of_rank =
-        arena_array(&traffic->arena, count, sizeof *traffic->channel_of_rank);
-    traffic->receive_channel_of_rank =
-        arena_array(&traffic->arena, count, sizeof *traffic->receive_channel_of_rank);
-    memset(traffic->channel_of_rank, 0xff, count * sizeof *traffic->channel_of_rank);
-    memset(traffic->receive_channel_of_rank, 0xff,
-           count * sizeof *traffic->receive_channel_of_rank);
+    traffic->channel_by_rank_and_comm =
+        arena_array(&traffic->arena, count, sizeof *traffic->channel_by_rank_and_comm);
+    traffic->receive_channel_by_rank_and_comm =
+        arena_array(&traffic->arena, count, sizeof *traffic->receive_channel_by_rank_and_comm);
+    memset(traffic->channel_by_rank_and_comm, 0xff,
+           count * sizeof *traffic->channel_by_rank_and_comm);
+    memset(traffic->receive_channel_by_rank_and_comm, 0xff,
+           count * sizeof *traffic->receive_channel_by_rank_and_comm);
     static void (*const add[COMM_KIND_COUNT])(struct traffic *, uint32_t) = {
         [COMM_COLLECTIVE] = add_collective_channels,
         [COMM_SHIFT] = add_shift_channels,

@@ -9,7 +9,7 @@
 /* True if an op is one of those that the group's members must issue in the same order. */
 static bool is_group_op(const struct traffic *traffic, uint32_t op, uint32_t group)
 {
-    uint16_t comm = traffic->op_comm[op];
+    uint16_t comm = traffic->comm_class_by_op[op];
     return comm != IR_NONE16 && traffic->comm[comm].group == group &&
            traffic->comm[comm].kind != COMM_P2P;
 }

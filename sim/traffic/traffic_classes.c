@@ -11,11 +11,11 @@
  * and its memory are the same. */
 struct last_class_of_shape {
     uint16_t comm_class, variant; /* IR_NONE16: the shape's last op had no comm class */
-    uint8_t op_class, stream;
+    uint8_t op_duration_class, stream;
     bool is_pageable, is_known; /* is_known: this role has had an op of the shape */
 };
 
-struct op_reader {
+struct op_class_reader {
     struct traffic *traffic;
     struct last_class_of_shape *last_class_of_shape; /* [shape_count] */
     bool shares_processors;                          /* the role has several compute streams */
@@ -68,7 +68,7 @@ bool traffic_is_compute_bound(const struct work *work)
 /* True if the op is a kernel that takes longer while messages run on its rank, because they occupy
  * multiprocessors and move bytes through the device's memory. False if the cluster has no number of
  * multiprocessors for the device, or none for its messages and its collectives. */
-static bool is_slowed_by_messages(const struct op_reader *reader, uint32_t op)
+static bool is_slowed_by_messages(const struct op_class_reader *reader, uint32_t op)
 {
     const struct device *device = &reader->traffic->cluster->device;
     const struct ir *ir = reader->traffic->ir;
@@ -76,8 +76,8 @@ static bool is_slowed_by_messages(const struct op_reader *reader, uint32_t op)
            (device->message_sms > 0 || device->collective_sms > 0);
 }
 
-static enum op_class classify_op(const struct op_reader *reader, uint32_t op,
-                                 struct comm_class *key)
+static enum op_duration_class classify_op(const struct op_class_reader *reader, uint32_t op,
+                                          struct comm_class *key)
 {
     const struct traffic *traffic = reader->traffic;
     const struct ir *ir = traffic->ir;
@@ -126,10 +126,10 @@ static enum op_class classify_op(const struct op_reader *reader, uint32_t op,
     }
     key->kind = COMM_KERNEL;
     if (traffic->duration_s[ir->op.shape[op]] <= 0)
-        return OP_FIXED;
+        return OP_OF_FIXED_DURATION;
     if (reader->shares_processors)
         return OP_EVENT;
-    return is_slowed_by_messages(reader, op) ? OP_SLOWED_BY_MESSAGES : OP_FIXED;
+    return is_slowed_by_messages(reader, op) ? OP_SLOWED_BY_MESSAGES : OP_OF_FIXED_DURATION;
 }
 
 static int64_t shape_bytes(const struct traffic *traffic, uint32_t shape)
@@ -151,18 +151,19 @@ static uint16_t find_or_add_variant(struct traffic *traffic, uint16_t l, uint32_
     bool p2p = traffic->comm[l].kind == COMM_P2P;
     struct comm_class *comm = p2p ? &traffic->p2p_variants : &traffic->comm[l];
     for (uint32_t v = 0; v < comm->variant_count; v++)
-        if (comm->variant_shape[v] == shape ||
-            (p2p && shape_bytes(traffic, comm->variant_shape[v]) == shape_bytes(traffic, shape)) ||
-            may_be_sides_of_one_collective(traffic, comm->variant_shape[v], shape))
+        if (comm->shape_by_variant[v] == shape ||
+            (p2p &&
+             shape_bytes(traffic, comm->shape_by_variant[v]) == shape_bytes(traffic, shape)) ||
+            may_be_sides_of_one_collective(traffic, comm->shape_by_variant[v], shape))
             return (uint16_t)v;
     assert(comm->variant_count < IR_NONE16);
-    comm->variant_shape = heap_grow(comm->variant_shape, &comm->variant_capacity,
-                                    comm->variant_count + 1u, sizeof *comm->variant_shape);
-    comm->variant_shape[comm->variant_count] = shape;
+    comm->shape_by_variant = heap_grow(comm->shape_by_variant, &comm->variant_capacity,
+                                       comm->variant_count + 1u, sizeof *comm->shape_by_variant);
+    comm->shape_by_variant[comm->variant_count] = shape;
     return (uint16_t)comm->variant_count++;
 }
 
-static void assign_comm_class(struct op_reader *reader, uint32_t role, uint32_t op)
+static void assign_comm_class(struct op_class_reader *reader, uint32_t role, uint32_t op)
 {
     struct traffic *traffic = reader->traffic;
     uint32_t shape = traffic->ir->op.shape[op];
@@ -171,21 +172,22 @@ static void assign_comm_class(struct op_reader *reader, uint32_t role, uint32_t 
     bool pageable = is_pageable(traffic->ir, op);
     if (!last->is_known || last->stream != stream || last->is_pageable != pageable) {
         struct comm_class key;
-        last->op_class = (uint8_t)classify_op(reader, op, &key);
+        last->op_duration_class = (uint8_t)classify_op(reader, op, &key);
         last->stream = stream;
         last->is_pageable = pageable;
         last->is_known = true;
-        uint16_t comm = last->op_class == OP_EVENT ? find_or_add_comm(traffic, &key) : IR_NONE16;
+        uint16_t comm =
+            last->op_duration_class == OP_EVENT ? find_or_add_comm(traffic, &key) : IR_NONE16;
         if (comm != IR_NONE16 && last->comm_class != comm)
             last->variant = find_or_add_variant(traffic, comm, shape);
         last->comm_class = comm;
     }
-    traffic->op_class[op] = last->op_class;
-    traffic->op_comm[op] = last->comm_class;
-    if (last->op_class != OP_EVENT)
+    traffic->op_duration_class[op] = last->op_duration_class;
+    traffic->comm_class_by_op[op] = last->comm_class;
+    if (last->op_duration_class != OP_EVENT)
         return;
-    traffic->op_variant[op] = last->variant;
-    traffic->op_number_in_comm[op] = traffic->comm[last->comm_class].op_count[role]++;
+    traffic->comm_variant_by_op[op] = last->variant;
+    traffic->number_in_comm_class_by_op[op] = traffic->comm[last->comm_class].op_count[role]++;
 }
 
 static bool shares_processors(const struct ir *ir, const struct role *role)
@@ -212,25 +214,30 @@ static void list_comm_ops(struct traffic *traffic)
             traffic->comm[l].op_begin[r] = total;
             total += traffic->comm[l].op_count[r];
         }
-    traffic->comm_op = arena_array(&traffic->arena, total, sizeof *traffic->comm_op);
+    traffic->ops_by_comm_class =
+        arena_array(&traffic->arena, total, sizeof *traffic->ops_by_comm_class);
     for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t i = 0; i < ir->role[r].op_count; i++) {
             uint32_t op = ir->role[r].op_begin + i;
-            if (traffic->op_comm[op] != IR_NONE16)
-                traffic->comm_op[traffic->comm[traffic->op_comm[op]].op_begin[r] +
-                                 traffic->op_number_in_comm[op]] = op;
+            if (traffic->comm_class_by_op[op] != IR_NONE16)
+                traffic
+                    ->ops_by_comm_class[traffic->comm[traffic->comm_class_by_op[op]].op_begin[r] +
+                                        traffic->number_in_comm_class_by_op[op]] = op;
         }
 }
 
 void traffic_add_comms(struct traffic *traffic)
 {
     const struct ir *ir = traffic->ir;
-    traffic->op_class = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_class);
-    traffic->op_comm = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_comm);
-    traffic->op_variant = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_variant);
-    traffic->op_number_in_comm =
-        arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_number_in_comm);
-    struct op_reader reader = {.traffic = traffic};
+    traffic->op_duration_class =
+        arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_duration_class);
+    traffic->comm_class_by_op =
+        arena_array(&traffic->arena, ir->op.count, sizeof *traffic->comm_class_by_op);
+    traffic->comm_variant_by_op =
+        arena_array(&traffic->arena, ir->op.count, sizeof *traffic->comm_variant_by_op);
+    traffic->number_in_comm_class_by_op =
+        arena_array(&traffic->arena, ir->op.count, sizeof *traffic->number_in_comm_class_by_op);
+    struct op_class_reader reader = {.traffic = traffic};
     reader.last_class_of_shape =
         heap_alloc(ir->shape_count + 1, sizeof *reader.last_class_of_shape);
     for (uint32_t i = 0; i < ir->shape_count; i++)
@@ -246,7 +253,7 @@ void traffic_add_comms(struct traffic *traffic)
     free(reader.last_class_of_shape);
     for (uint32_t l = 0; l < traffic->comm_count; l++)
         if (traffic->comm[l].kind == COMM_P2P) {
-            traffic->comm[l].variant_shape = traffic->p2p_variants.variant_shape;
+            traffic->comm[l].shape_by_variant = traffic->p2p_variants.shape_by_variant;
             traffic->comm[l].variant_count = traffic->p2p_variants.variant_count;
         }
     list_comm_ops(traffic);

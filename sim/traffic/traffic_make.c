@@ -14,8 +14,8 @@ void traffic_release(struct traffic *traffic)
     for (uint32_t c = 0; c < traffic->comm_count; c++)
         if (traffic->comm[c].kind !=
             COMM_P2P) /* all P2P comm classes share the list of traffic->p2p_variants */
-            free(traffic->comm[c].variant_shape);
-    free(traffic->p2p_variants.variant_shape);
+            free(traffic->comm[c].shape_by_variant);
+    free(traffic->p2p_variants.shape_by_variant);
     free(traffic->comm);
     free(traffic->channel);
     free(traffic->participant);
@@ -25,7 +25,7 @@ void traffic_release(struct traffic *traffic)
     *traffic = (struct traffic){0};
 }
 
-/* The largest number of ops for which an op may wait: struct scheduler's dependencies_left[] counts them in 16 bits,
+/* The largest number of ops for which an op may wait: struct scheduler's unended_dependencies_by_op[] counts them in 16 bits,
  * and values from OP_ARRIVED on mean something else. */
 enum { WAITS_MAX = 32000 };
 
@@ -38,7 +38,7 @@ static void find_roles(struct traffic *traffic)
     traffic->role_of_rank =
         arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->role_of_rank);
     for (uint32_t r = 0; r < traffic->rank_count; r++) {
-        uint32_t rank = replicas_full_rank(&ir->mesh, &traffic->mesh, r);
+        uint32_t rank = replicas_rank_in_full_mesh(&ir->mesh, &traffic->mesh, r);
         traffic->schedule_rank[r] = rank;
         traffic->role_of_rank[r] = IR_NONE;
         for (uint32_t k = 0; k < ir->role_count; k++)
@@ -53,11 +53,12 @@ static void find_roles(struct traffic *traffic)
 static void evaluate_guards(struct traffic *traffic, const uint32_t *uniform)
 {
     const struct ir *ir = traffic->ir;
-    traffic->passes_guard = arena_array(&traffic->arena, traffic->rank_count, ir->guard_count);
+    traffic->guard_passes_by_rank =
+        arena_array(&traffic->arena, traffic->rank_count, ir->guard_count);
     for (uint32_t r = 0; r < traffic->rank_count; r++)
         for (uint32_t g = 0; g < ir->guard_count; g++)
-            traffic->passes_guard[(size_t)r * ir->guard_count + g] =
-                uniform_guard_passes(ir, uniform, g, traffic->schedule_rank[r]);
+            traffic->guard_passes_by_rank[(size_t)r * ir->guard_count + g] =
+                uniform_does_guard_pass(ir, uniform, g, traffic->schedule_rank[r]);
 }
 
 /* Fills the places of the ranks in packed sequences, if times depend on them. */
@@ -127,7 +128,7 @@ enum status traffic_make(struct traffic *traffic, const struct ir *ir,
         traffic->mesh = replicas_planned_mesh(ir, cluster);
     traffic->rank_count = mesh_rank_count(&traffic->mesh);
     find_roles(traffic);
-    traffic->ranks_as_fullest = uniform[ir->guard_count] > 0;
+    traffic->context_ranks_count_as_fullest = uniform[ir->guard_count] > 0;
     evaluate_guards(traffic, uniform);
     find_document_places(traffic);
     read_costs(traffic);

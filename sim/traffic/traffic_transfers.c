@@ -20,7 +20,7 @@ static uint32_t communicator_size(const struct traffic *traffic, const struct co
 static bool is_planned(const struct traffic *traffic, uint32_t rank)
 {
     const struct mesh *all = &traffic->ir->mesh;
-    return traffic->schedule_rank[replicas_planned_row(all, &traffic->mesh, rank)] == rank;
+    return traffic->schedule_rank[replicas_row_in_planned_mesh(all, &traffic->mesh, rank)] == rank;
 }
 
 /* Returns on the heap the ranks of all members of a collective in the order of their index, replicas that are not
@@ -40,14 +40,14 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
     members_init(members, &traffic->platform, member, size);
     for (uint32_t d = 0; d < members->domain_count; d++)
         members->domain[d].is_planned =
-            is_planned(traffic, members->rank_by_domain[members->domain[d].begin]);
+            is_planned(traffic, members->ranks_grouped_by_domain[members->domain[d].begin]);
     members_find_rings(members, &traffic->platform);
     return member;
 }
 
 /* The rows that the context ranks of a sequence need of each other. They are kept for the next channels and shapes,
  * which usually need the same: those of the same documents (`list`) and the same row_use. */
-struct exchanged_rows {
+struct rows_exchanged_by_pair {
     const struct document_list *list;
     struct row_use row_use;
     /* [cp, cp] what row_use_rows_of_all_pairs() fills in, on the heap; NULL: not made yet */
@@ -56,7 +56,8 @@ struct exchanged_rows {
 
 /* Returns the bytes that each pair of members exchanges, on the heap; members have the order of context ranks. */
 static double *exchanged_pair_bytes(const struct traffic *traffic, const struct work *work,
-                                    const struct members *members, struct exchanged_rows *known)
+                                    const struct members *members,
+                                    struct rows_exchanged_by_pair *known)
 {
     const struct ir *ir = traffic->ir;
     const double row =
@@ -65,7 +66,7 @@ static double *exchanged_pair_bytes(const struct traffic *traffic, const struct 
     double *pair = heap_alloc(count * count, sizeof *pair);
     struct document_list whole;
     const struct document_list *list =
-        ir_documents_of(ir, members->rank_by_index[0], work->exchange.sequence, &whole);
+        ir_documents_of(ir, members->ranks_by_group_index[0], work->exchange.sequence, &whole);
     struct row_use use;
     row_use_of_work(work, &use);
     assert(count == ir->layout.cp && "rule documents");
@@ -75,7 +76,7 @@ static double *exchanged_pair_bytes(const struct traffic *traffic, const struct 
         known->rows = heap_realloc(known->rows, count * count, sizeof *known->rows);
         known->list = list;
         known->row_use = use;
-        row_use_rows_of_all_pairs(ir, &use, members->rank_by_index[0], known->rows);
+        row_use_rows_of_all_pairs(ir, &use, members->ranks_by_group_index[0], known->rows);
     }
     for (size_t to = 0; to < count; to++)
         for (size_t from = 0; from < count; from++)
@@ -87,12 +88,12 @@ static double *exchanged_pair_bytes(const struct traffic *traffic, const struct 
 /* Adds the flows of a collective of shape `shape`; returns its latency in seconds. */
 static double add_collective_flows(struct traffic *traffic, uint32_t channel,
                                    const struct members *members, uint32_t shape,
-                                   struct exchanged_rows *known)
+                                   struct rows_exchanged_by_pair *known)
 {
     const struct work *work = &traffic->ir->shape[shape];
     double *pair =
         work->kind == WORK_EXCHANGE ? exchanged_pair_bytes(traffic, work, members, known) : NULL;
-    const struct exchange_bytes exchange = {pair, traffic->ranks_as_fullest};
+    const struct exchange_bytes exchange = {pair, traffic->context_ranks_count_as_fullest};
     double latency_s = collective_add_flows(&traffic->platform, &traffic->flows, work, members,
                                             channel, pair != NULL ? &exchange : NULL);
     free(pair);
@@ -107,7 +108,7 @@ static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint
 {
     const struct channel *c = &traffic->channel[channel];
     const struct comm_class *comm = &traffic->comm[c->comm_class];
-    uint32_t shape = comm->variant_shape[variant];
+    uint32_t shape = comm->shape_by_variant[variant];
     const struct work *work = &traffic->ir->shape[shape];
     const uint32_t *participant = traffic->participant + c->participant_begin;
     uint32_t rank = traffic->schedule_rank[participant[0]], to;
@@ -159,13 +160,13 @@ static struct interference_share channel_interference(const struct traffic *traf
     double sms = 0, bytes_per_s = 0;
     bool rings = false;
     bool shifts = comm->kind == COMM_COLLECTIVE &&
-                  traffic->ir->shape[comm->variant_shape[0]].kind == WORK_SHIFT;
+                  traffic->ir->shape[comm->shape_by_variant[0]].kind == WORK_SHIFT;
     if (comm->kind == COMM_COLLECTIVE && !shifts && comm->work_kind != WORK_BARRIER) {
         rings = true;
         double seconds = rings_transfer_s(&traffic->platform, members, 1);
         sms = rings_occupied_sms(&traffic->platform, members);
         bytes_per_s = seconds > 0 ? RING_PASSES / seconds : 0;
-        const struct work *work = &traffic->ir->shape[comm->variant_shape[0]];
+        const struct work *work = &traffic->ir->shape[comm->shape_by_variant[0]];
         if (work->kind == WORK_ALL_TO_ALL && work->all_to_all.once > 0 && sms > 0)
             sms = (double)work->all_to_all.channels; /* kernels of its own */
     } else if (shifts || comm->kind == COMM_P2P || comm->kind == COMM_SHIFT) {
@@ -188,7 +189,7 @@ static struct interference_share channel_interference(const struct traffic *traf
 }
 
 static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
-                                  struct exchanged_rows *known)
+                                  struct rows_exchanged_by_pair *known)
 {
     struct channel *c = &traffic->channel[channel];
     const struct comm_class *comm = &traffic->comm[c->comm_class];
@@ -197,14 +198,14 @@ static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
     if (comm->kind == COMM_COLLECTIVE)
         member = find_members(traffic, c, &members);
     c->taken_resources = channel_interference(traffic, c, &members);
-    c->transfer_begin = traffic->transfer_count;
+    c->first_transfer_of_channel = traffic->transfer_count;
     for (uint32_t v = 0; v < comm->variant_count; v++) {
         struct transfer *transfer = &traffic->transfer[traffic->transfer_count++];
         transfer->channel = channel;
         transfer->flow_begin = traffic->flows.flow_count;
-        transfer->latency_s =
-            member ? add_collective_flows(traffic, channel, &members, comm->variant_shape[v], known)
-                   : add_transfer_flows(traffic, channel, v);
+        transfer->latency_s = member ? add_collective_flows(traffic, channel, &members,
+                                                            comm->shape_by_variant[v], known)
+                                     : add_transfer_flows(traffic, channel, v);
         transfer->flow_count = traffic->flows.flow_count - transfer->flow_begin;
     }
     members_release(&members);
@@ -213,7 +214,7 @@ static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
 
 void traffic_add_transfers(struct traffic *traffic)
 {
-    struct exchanged_rows known = {0};
+    struct rows_exchanged_by_pair known = {0};
     uint32_t count = 0;
     for (uint32_t c = 0; c < traffic->channel_count; c++)
         count += traffic->comm[traffic->channel[c].comm_class].variant_count;

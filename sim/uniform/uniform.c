@@ -9,21 +9,21 @@
 #include <string.h>
 
 /* The work of all ops that one guard guards. */
-struct guard_ops {
+struct ops_of_guard {
     double flops;
-    bool has_other_work; /* the guard has an op that is no computation */
+    bool has_noncompute_op; /* the guard has an op that is no computation */
 };
 
-static struct guard_ops *list_guarded_work(const struct ir *ir)
+static struct ops_of_guard *list_guarded_work(const struct ir *ir)
 {
-    struct guard_ops *guarded = heap_zalloc(ir->guard_count + 1u, sizeof *guarded);
+    struct ops_of_guard *guarded = heap_zalloc(ir->guard_count + 1u, sizeof *guarded);
     double *flops = ir_flops_of_shapes(ir, 0);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         uint16_t guard = ir->op.guard[op];
         if (guard == IR_NONE16)
             continue;
         guarded[guard].flops += flops[ir->op.shape[op]];
-        guarded[guard].has_other_work |=
+        guarded[guard].has_noncompute_op |=
             work_kind_info((enum work_kind)ir->op.kind[op])->stream != STREAM_COMPUTE;
     }
     free(flops);
@@ -32,10 +32,11 @@ static struct guard_ops *list_guarded_work(const struct ir *ir)
 
 /* True if guard g guards only computation, some other guard passes exactly the ranks that g stops, and the flops of the
  * ops under the two guards differ by at most EVEN_FLOPS_TOLERANCE. */
-static bool guard_has_complement(const struct ir *ir, const struct guard_ops *guarded, uint32_t g)
+static bool guard_has_complement(const struct ir *ir, const struct ops_of_guard *guarded,
+                                 uint32_t g)
 {
     const struct guard *guard = &ir->guard[g];
-    if (guard->test == GUARD_EQ || guarded[g].has_other_work)
+    if (guard->test == GUARD_EQ || guarded[g].has_noncompute_op)
         return false;
     for (uint32_t h = 0; h < ir->guard_count; h++) {
         const struct guard *with = &ir->guard[h];
@@ -68,12 +69,12 @@ static uint64_t distinguished_rank_count(const struct ir *ir, const uint32_t *un
 static bool has_documents(const struct ir *ir)
 {
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        if (work_has_documents(&ir->shape[s]))
+        if (work_pairs_depend_on_rank(&ir->shape[s]))
             return true;
     return false;
 }
 
-bool uniform_takes_fullest(const struct ir *ir, uint32_t above)
+bool uniform_takes_ranks_as_fullest(const struct ir *ir, uint32_t above)
 {
     return ir->layout.cp > (above > 0 ? above : EVEN_ABOVE_RANKS) && has_documents(ir) &&
            visible_why_unfit(ir) == NULL;
@@ -83,11 +84,11 @@ bool uniform_takes_fullest(const struct ir *ir, uint32_t above)
  * 0 for groups without that rank, and for those whose guards also guard communication or name one rank. */
 static void mark_guards_as_fullest_rank(const struct ir *ir, uint32_t *uniform)
 {
-    struct guard_ops *guarded = list_guarded_work(ir);
+    struct ops_of_guard *guarded = list_guarded_work(ir);
     bool *other = heap_zalloc(ir->group_count + 1u, sizeof *other);
     uint32_t rank = visible_find_fullest_place(ir).rank, instance, index;
     for (uint32_t g = 0; g < ir->guard_count; g++)
-        other[ir->guard[g].group] |= guarded[g].has_other_work || ir->guard[g].test == GUARD_EQ;
+        other[ir->guard[g].group] |= guarded[g].has_noncompute_op || ir->guard[g].test == GUARD_EQ;
     for (uint32_t g = 0; g < ir->guard_count; g++)
         if (!other[ir->guard[g].group] &&
             group_find_member(&ir->mesh, &ir->group[ir->guard[g].group], rank, &instance, &index))
@@ -101,7 +102,7 @@ static void mark_guards_as_fullest_rank(const struct ir *ir, uint32_t *uniform)
 static void mark_guards_as_last_rank(const struct ir *ir, uint32_t above, uint32_t *uniform)
 {
     bool *uneven = heap_zalloc(ir->group_count + 1u, sizeof *uneven);
-    struct guard_ops *guarded = list_guarded_work(ir);
+    struct ops_of_guard *guarded = list_guarded_work(ir);
     for (uint32_t g = 0; g < ir->guard_count; g++)
         if (!uneven[ir->guard[g].group])
             uneven[ir->guard[g].group] = !guard_has_complement(ir, guarded, g);
@@ -119,7 +120,7 @@ uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above)
     uint32_t *uniform = heap_zalloc(ir->guard_count + 1u, sizeof *uniform);
     if (above == 0)
         above = EVEN_ABOVE_RANKS;
-    if (uniform_takes_fullest(ir, above)) {
+    if (uniform_takes_ranks_as_fullest(ir, above)) {
         uniform[ir->guard_count] = 1;
         mark_guards_as_fullest_rank(ir, uniform);
     } else if (mesh_rank_count(&ir->mesh) > above && ir->guard_count > 0 && !has_documents(ir))
@@ -135,7 +136,8 @@ uint32_t uniform_rank_count(const struct ir *ir, const uint32_t *uniform)
     return ranks > 1 ? (uint32_t)ranks : 0;
 }
 
-bool uniform_guard_passes(const struct ir *ir, const uint32_t *uniform, uint32_t g, uint32_t rank)
+bool uniform_does_guard_pass(const struct ir *ir, const uint32_t *uniform, uint32_t g,
+                             uint32_t rank)
 {
     const struct guard *guard = &ir->guard[g];
     const struct group *group = &ir->group[guard->group];

@@ -33,7 +33,7 @@ enum {
     EVEN_ABOVE_RANKS = 64, /* ranks: where guards distinguish more, groups are even */
     /* the least `above` that a user may give: EVEN_TIME_TOLERANCE was measured on rings of 32 ranks and more */
     EVEN_ABOVE_RANKS_MIN = 31,
-    UNIFORM_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
+    UNIFORM_ABOVE_RANKS_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
 };
 
 /* The largest relative difference of flops between two variants that members of an even group run. In a zigzag ring
@@ -48,11 +48,11 @@ enum {
 
 /* True if all context ranks are taken as the fullest: the schedule has attention over packed documents on more than
  * `above` context ranks (0: EVEN_ABOVE_RANKS), and visible_why_unfit() has no objection. */
-bool uniform_takes_fullest(const struct ir *ir, uint32_t above);
+bool uniform_takes_ranks_as_fullest(const struct ir *ir, uint32_t above);
 
 /* Returns an array [ir->guard_count + 1], which the caller frees. For each guard of an even group,
  * the element is 1 + the index of that member of the group whose variants all members run; for
- * other guards it is 0. The last element is 1 if uniform_takes_fullest(). Otherwise groups become
+ * other guards it is 0. The last element is 1 if uniform_takes_ranks_as_fullest(). Otherwise groups become
  * even only if their guards together distinguish more than `above` ranks (0: EVEN_ABOVE_RANKS) and the
  * schedule has no packed documents. */
 uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above);
@@ -63,6 +63,7 @@ uint32_t uniform_rank_count(const struct ir *ir, const uint32_t *uniform);
 
 /* Returns what guard_passes() returns for guard g. In an even group every rank gets the answer of one and the same
  * member. */
-bool uniform_guard_passes(const struct ir *ir, const uint32_t *uniform, uint32_t g, uint32_t rank);
+bool uniform_does_guard_pass(const struct ir *ir, const uint32_t *uniform, uint32_t g,
+                             uint32_t rank);
 
 #endif

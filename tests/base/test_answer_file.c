@@ -51,7 +51,7 @@ static bool has(const struct answer_file *f, uint64_t key, size_t size)
     return answer_file_find(f, key, got, size);
 }
 
-static void answers_come_back(void)
+static void stored_answers_are_found_again(void)
 {
     struct answer_file f;
     unlink(path);
@@ -84,7 +84,7 @@ static void answers_come_back(void)
     unlink(path);
 }
 
-static void damage_loses_its_own_answer_only(void)
+static void one_damaged_answer_loses_no_other(void)
 {
     struct answer_file f;
     unlink(path);
@@ -126,7 +126,7 @@ static void damage_loses_its_own_answer_only(void)
     unlink(path);
 }
 
-static void what_is_no_such_file_stays(void)
+static void a_foreign_file_is_not_overwritten(void)
 {
     struct answer_file f;
     static const char foreign[] = "my results\n";
@@ -149,7 +149,7 @@ static void what_is_no_such_file_stays(void)
     rmdir(path);
 }
 
-static void all_zero_has_none(void)
+static void a_zeroed_answer_file_has_no_answers(void)
 {
     struct answer_file f = {0};
     CHECK("none", !has(&f, 2, 4));
@@ -157,9 +157,9 @@ static void all_zero_has_none(void)
 }
 
 static const struct check_case cases[] = {
-    {"answers come back", answers_come_back},
-    {"damage loses its own answer only", damage_loses_its_own_answer_only},
-    {"what is no such file stays", what_is_no_such_file_stays},
-    {"all-zero has none", all_zero_has_none},
+    {"answers come back", stored_answers_are_found_again},
+    {"damage loses its own answer only", one_damaged_answer_loses_no_other},
+    {"what is no such file stays", a_foreign_file_is_not_overwritten},
+    {"all-zero has none", a_zeroed_answer_file_has_no_answers},
 };
 CHECK_MAIN("answer_file", cases)

@@ -103,7 +103,7 @@ static void heap_blocks_of_all_sizes_keep_what_they_hold(void)
     free(block);
 }
 
-static void touched_pages_keep_what_they_hold(void)
+static void pages_made_present_keep_their_bytes(void)
 {
     static unsigned char pages[100000];
     memset(pages, 0x5a, sizeof pages);
@@ -114,7 +114,7 @@ static void touched_pages_keep_what_they_hold(void)
 }
 
 /* Returns the exit code of a child process that runs f; the child's messages are dropped. */
-static int exit_code_of(void (*f)(void))
+static int exit_code_of_child_running(void (*f)(void))
 {
     pid_t child = fork();
     if (child == 0) {
@@ -127,18 +127,18 @@ static int exit_code_of(void (*f)(void))
     return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
 }
 
-static void overflowing_array(void)
+static void allocate_overflowing_arena_array(void)
 {
     struct arena arena = {0};
     (void)arena_array(&arena, SIZE_MAX / 2, 4);
 }
 
-static void overflowing_heap(void)
+static void allocate_overflowing_heap_array(void)
 {
     (void)heap_alloc(SIZE_MAX / 4, 8);
 }
 
-static void largest_block(void)
+static void allocate_largest_arena_block(void)
 {
     struct arena arena = {0};
     (void)arena_alloc(&arena, SIZE_MAX - 8);
@@ -146,9 +146,9 @@ static void largest_block(void)
 
 static void impossible_sizes_end_the_program_with_code_2(void)
 {
-    CHECK_INT("array", exit_code_of(overflowing_array), 2);
-    CHECK_INT("heap", exit_code_of(overflowing_heap), 2);
-    CHECK_INT("block", exit_code_of(largest_block), 2);
+    CHECK_INT("array", exit_code_of_child_running(allocate_overflowing_arena_array), 2);
+    CHECK_INT("heap", exit_code_of_child_running(allocate_overflowing_heap_array), 2);
+    CHECK_INT("block", exit_code_of_child_running(allocate_largest_arena_block), 2);
 }
 
 static const struct check_case cases[] = {
@@ -156,7 +156,7 @@ static const struct check_case cases[] = {
     {"texts are terminated copies", texts_are_terminated_copies},
     {"capacities double from sixteen", capacities_double_from_sixteen},
     {"heap blocks of all sizes keep what they hold", heap_blocks_of_all_sizes_keep_what_they_hold},
-    {"touched pages keep what they hold", touched_pages_keep_what_they_hold},
+    {"touched pages keep what they hold", pages_made_present_keep_their_bytes},
     {"impossible sizes end the program with code 2", impossible_sizes_end_the_program_with_code_2},
 };
 CHECK_MAIN("arena", cases)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Writes every word as line:column:word, and a '|' at the end of each line of the text. */
-static void put_words(struct text *out, const char *data)
+static void write_words_with_positions(struct text *out, const char *data)
 {
     struct cursor cursor = cursor_make("t", data, strlen(data));
     do {
@@ -23,7 +23,7 @@ static void put_words(struct text *out, const char *data)
     } while (cursor_next_line(&cursor));
 }
 
-static void words_know_their_place(void)
+static void cursor_words_have_line_and_column(void)
 {
     static const struct {
         const char *label, *data, *want;
@@ -39,7 +39,7 @@ static void words_know_their_place(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text out = {0};
-        put_words(&out, rows[i].data);
+        write_words_with_positions(&out, rows[i].data);
         CHECK_TEXT(rows[i].label, out.data, rows[i].want);
         text_release(&out);
     }
@@ -112,7 +112,7 @@ static void doubles_are_plain_decimals(void)
 }
 
 static const struct check_case cases[] = {
-    {"words know their place", words_know_their_place},
+    {"words know their place", cursor_words_have_line_and_column},
     {"integers fill their word and fit", integers_fill_their_word_and_fit},
     {"doubles are plain decimals", doubles_are_plain_decimals},
 };

@@ -84,7 +84,7 @@ static enum status save(const char *folder, const char *content, size_t count, s
 }
 
 /* Returns how many of the files in `names` exist in the folder with this content. */
-static int holding(const char *folder, const char *content)
+static int count_files_with_content(const char *folder, const char *content)
 {
     int count = 0;
     for (size_t i = 0; i < FILES; i++) {
@@ -104,11 +104,11 @@ static void a_folder_is_made_and_its_files_are_replaced(void)
     const char *folder = temp_path("made/"); /* a slash at the end makes no difference */
     int before = entries(check_temp_dir());
     CHECK_INT("new", save(folder, "one", FILES, &diag), STATUS_OK);
-    CHECK_INT("all there", holding(folder, "one"), FILES);
+    CHECK_INT("all there", count_files_with_content(folder, "one"), FILES);
     CHECK_INT("replaced", save(folder, "two", FILES, &diag), STATUS_OK);
-    CHECK_INT("all new", holding(folder, "two"), FILES);
+    CHECK_INT("all new", count_files_with_content(folder, "two"), FILES);
     CHECK_INT("some", save(folder, "three", 2, &diag), STATUS_OK);
-    CHECK_INT("others stay", holding(folder, "two"), FILES - 2);
+    CHECK_INT("others stay", count_files_with_content(folder, "two"), FILES - 2);
     CHECK_INT("no more files", entries(folder), FILES);
     CHECK_INT("nothing beside it", entries(check_temp_dir()), before + 1);
     CHECK_INT("no messages", (int64_t)diag.size, 0);
@@ -133,14 +133,14 @@ static void a_file_is_removed_with_what_it_describes(void)
             CHECK_INT("end", file_set_end(&files, &diag), STATUS_OK);
         file_set_release(&files);
         CHECK_INT("files", entries(folder), FILES - ended);
-        CHECK_INT("old ones", holding(folder, "old"), FILES - 2 * ended);
+        CHECK_INT("old ones", count_files_with_content(folder, "old"), FILES - 2 * ended);
     }
     CHECK_INT("no messages", (int64_t)diag.size, 0);
     remove_folder(folder);
     diag_release(&diag);
 }
 
-static void what_is_not_ended_leaves_nothing(void)
+static void an_unended_file_set_leaves_nothing(void)
 {
     struct diag diag = {0};
     const char *folder = temp_path("dropped");
@@ -154,7 +154,7 @@ static void what_is_not_ended_leaves_nothing(void)
 }
 
 /* The set has more files than the 1024 that a process may have open by default. */
-static void many_files_appear_together_too(void)
+static void sets_beyond_open_file_limit_work(void)
 {
     enum { MANY = 1100 };
     struct diag diag = {0};
@@ -207,11 +207,12 @@ static void a_place_that_is_no_folder_is_refused(void)
 /* A limit on file sizes has the effect of a full disk: writing fails at the third file, which is longer. */
 static void a_full_disk_leaves_no_folder(void)
 {
-    char long_one[8192];
-    memset(long_one, 'x', sizeof long_one);
+    char text_over_size_limit[8192];
+    memset(text_over_size_limit, 'x', sizeof text_over_size_limit);
     struct rlimit limit, small;
     getrlimit(RLIMIT_FSIZE, &limit);
-    small = (struct rlimit){.rlim_cur = sizeof long_one / 2, .rlim_max = limit.rlim_max};
+    small =
+        (struct rlimit){.rlim_cur = sizeof text_over_size_limit / 2, .rlim_max = limit.rlim_max};
     signal(SIGXFSZ, SIG_IGN);
     for (int there = 0; there < 2; there++) {
         struct diag diag = {0};
@@ -223,14 +224,15 @@ static void a_full_disk_leaves_no_folder(void)
         setrlimit(RLIMIT_FSIZE, &small);
         enum status status = file_set_begin(&files, &diag);
         for (int i = 0; i < FILES && status == STATUS_OK; i++)
-            status = file_set_add(&files, names[i], long_one, i == 2 ? sizeof long_one : 10, &diag);
+            status = file_set_add(&files, names[i], text_over_size_limit,
+                                  i == 2 ? sizeof text_over_size_limit : 10, &diag);
         file_set_release(&files);
         setrlimit(RLIMIT_FSIZE, &limit);
         CHECK_INT("refused", status, STATUS_SYSTEM);
         CHECK("message", diag.text && strstr(diag.text, "full/c: error: cannot write: File too"));
         CHECK_INT("nothing beside it", entries(check_temp_dir()), before);
         CHECK_INT("the folder", entries(folder), there ? FILES : -1);
-        CHECK_INT("as it was", holding(folder, "old"), there ? FILES : 0);
+        CHECK_INT("as it was", count_files_with_content(folder, "old"), there ? FILES : 0);
         remove_folder(folder);
         diag_release(&diag);
     }
@@ -238,7 +240,7 @@ static void a_full_disk_leaves_no_folder(void)
 
 /* Kills a program at different moments, many times. Its new folder is then complete or absent; only SIGKILL may
  * leave a hidden folder beside it. */
-static void a_kill_leaves_all_or_nothing(void)
+static void a_kill_leaves_a_whole_folder_or_none(void)
 {
     enum { KILLS = 60 };
     const char *around = temp_path("killed"), *folder = temp_path("killed/folder");
@@ -254,7 +256,8 @@ static void a_kill_leaves_all_or_nothing(void)
         kill(pid, i % 3 == 0 ? SIGKILL : i % 3 == 1 ? SIGTERM : SIGINT);
         waitpid(pid, NULL, 0);
         int count = entries(folder);
-        CHECK("whole or not there", count == -1 || holding(folder, "new") == FILES);
+        CHECK("whole or not there",
+              count == -1 || count_files_with_content(folder, "new") == FILES);
         CHECK("nothing beside it", i % 3 == 0 || entries(around) == (count == FILES));
         whole += count == FILES;
         none += count == -1;
@@ -264,7 +267,7 @@ static void a_kill_leaves_all_or_nothing(void)
 }
 
 /* A failing rename has the effect of a kill between two renames. */
-static void what_is_mixed_lacks_the_last_file(void)
+static void interrupted_replace_lacks_last_file(void)
 {
     struct diag diag = {0};
     const char *folder = temp_path("mixed");
@@ -279,8 +282,8 @@ static void what_is_mixed_lacks_the_last_file(void)
     CHECK_INT("refused", file_set_end(&files, &diag), STATUS_SYSTEM);
     file_set_release(&files);
     rmdir(temp_path("mixed/b"));
-    CHECK_INT("new", holding(folder, "new"), 1);
-    CHECK_INT("old", holding(folder, "old"), 1);
+    CHECK_INT("new", count_files_with_content(folder, "new"), 1);
+    CHECK_INT("old", count_files_with_content(folder, "old"), 1);
     CHECK("not the last", access(temp_path("mixed/d"), F_OK) != 0);
     CHECK_INT("nothing else", entries(folder), 2);
     remove_folder(folder);
@@ -294,12 +297,12 @@ static void write_lines(struct text *out)
 {
     for (int i = 0; i < LINES; i++) {
         text_printf(out, "line %d\n", i);
-        text_flush_if_long(out);
+        text_flush_to_file_if_long(out);
     }
     CHECK("its room", out->capacity < 1 << 20);
 }
 
-static bool is_lines(const char *path)
+static bool file_has_expected_lines(const char *path)
 {
     struct text got = {0}, want = {0};
     for (int i = 0; i < LINES; i++)
@@ -321,7 +324,7 @@ static void files_are_written_while_their_text_is_made(void)
     CHECK_INT("a pipe", mkfifo(temp_path("grown/b"), 0666), 0);
     pid_t reader = fork();
     if (reader == 0)
-        _exit(is_lines(temp_path("grown/b")) ? 0 : 1);
+        _exit(file_has_expected_lines(temp_path("grown/b")) ? 0 : 1);
     struct file_set files = {.folder = folder};
     CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
     for (int i = 0; i < 3; i++) {
@@ -335,20 +338,21 @@ static void files_are_written_while_their_text_is_made(void)
         CHECK_INT("close", file_set_close(&files, &out, &diag), STATUS_OK);
         CHECK("released", out.data == NULL);
     }
-    CHECK("not yet", !is_lines(temp_path("grown/a")));
+    CHECK("not yet", !file_has_expected_lines(temp_path("grown/a")));
     CHECK_INT("end", file_set_end(&files, &diag), STATUS_OK);
     file_set_release(&files);
     int code = 1;
     waitpid(reader, &code, 0);
     CHECK_INT("through the pipe", code, 0);
-    CHECK("files", is_lines(temp_path("grown/a")) && is_lines(temp_path("grown/c")));
+    CHECK("files", file_has_expected_lines(temp_path("grown/a")) &&
+                       file_has_expected_lines(temp_path("grown/c")));
     unlink(temp_path("grown/b"));
-    CHECK_INT("another", holding(folder, "old"), 1);
+    CHECK_INT("another", count_files_with_content(folder, "old"), 1);
     remove_folder(folder);
     diag_release(&diag);
 }
 
-static void a_text_that_is_given_up_leaves_nothing(void)
+static void a_failed_text_write_leaves_no_file(void)
 {
     struct rlimit limit, small;
     getrlimit(RLIMIT_FSIZE, &limit);
@@ -409,11 +413,11 @@ static void a_folder_that_another_process_made_is_taken_over(void)
     int code = 1;
     waitpid(other, &code, 0);
     CHECK_INT("the other", code, 0);
-    CHECK_INT("the other's files", holding(folder, "its"), FILES);
+    CHECK_INT("the other's files", count_files_with_content(folder, "its"), FILES);
     CHECK_INT("end", file_set_end(&files, &diag), STATUS_OK);
     file_set_release(&files);
     CHECK_TEXT("no message", diag.text, "");
-    CHECK_INT("these files", holding(folder, "mine"), FILES);
+    CHECK_INT("these files", count_files_with_content(folder, "mine"), FILES);
     CHECK_INT("and no hidden ones", entries(folder), FILES);
     remove_folder(folder);
     diag_release(&diag);
@@ -440,7 +444,7 @@ static void files_of_two_processes_do_not_mix(void)
             CHECK_INT(words[i], code, 0);
         }
         for (int i = 0; i < WRITERS; i++)
-            whole += holding(folder, words[i]) == FILES;
+            whole += count_files_with_content(folder, words[i]) == FILES;
         if (!CHECK_INT("one process' files", whole, 1) ||
             !CHECK_INT("no hidden files", entries(folder), FILES))
             break;
@@ -487,13 +491,13 @@ static const struct check_case cases[] = {
     {"a file that comes and goes is replaced", a_file_that_comes_and_goes_is_replaced},
     {"a folder is made and its files are replaced", a_folder_is_made_and_its_files_are_replaced},
     {"a file is removed with what it describes", a_file_is_removed_with_what_it_describes},
-    {"what is not ended leaves nothing", what_is_not_ended_leaves_nothing},
-    {"many files appear together too", many_files_appear_together_too},
+    {"what is not ended leaves nothing", an_unended_file_set_leaves_nothing},
+    {"many files appear together too", sets_beyond_open_file_limit_work},
     {"a place that is no folder is refused", a_place_that_is_no_folder_is_refused},
     {"a full disk leaves no folder", a_full_disk_leaves_no_folder},
-    {"a kill leaves all or nothing", a_kill_leaves_all_or_nothing},
+    {"a kill leaves all or nothing", a_kill_leaves_a_whole_folder_or_none},
     {"files are written while their text is made", files_are_written_while_their_text_is_made},
-    {"a text that is given up leaves nothing", a_text_that_is_given_up_leaves_nothing},
-    {"what is mixed lacks the last file", what_is_mixed_lacks_the_last_file},
+    {"a text that is given up leaves nothing", a_failed_text_write_leaves_no_file},
+    {"what is mixed lacks the last file", interrupted_replace_lacks_last_file},
 };
 CHECK_MAIN("files", cases)

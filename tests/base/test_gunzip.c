@@ -31,7 +31,7 @@ static enum status unpacked(struct text *text, size_t limit, const char *message
     return status;
 }
 
-static void members_follow_each_other(void)
+static void concatenated_gzip_members_are_read(void)
 {
     struct text text = {0};
     pack(&text, "first ", 6);
@@ -45,7 +45,7 @@ static void members_follow_each_other(void)
     CHECK("nor is nothing", !gunzip_is_packed(&text));
 }
 
-static void long_texts_come_back(void)
+static void long_gzip_texts_are_unpacked(void)
 {
     struct text text = {0}, want = {0};
     for (int i = 0; i < 100000; i++)
@@ -64,7 +64,7 @@ static void long_texts_come_back(void)
     text_release(&want);
 }
 
-static void damage_is_said(void)
+static void damaged_gzip_is_reported(void)
 {
     static const char said[] =
         "trace.json.gz: error: is packed by gzip but damaged or cut short; `gzip -t` says whether "
@@ -91,8 +91,8 @@ static void damage_is_said(void)
 }
 
 static const struct check_case cases[] = {
-    {"members follow each other", members_follow_each_other},
-    {"long texts come back", long_texts_come_back},
-    {"damage is said", damage_is_said},
+    {"members follow each other", concatenated_gzip_members_are_read},
+    {"long texts come back", long_gzip_texts_are_unpacked},
+    {"damage is said", damaged_gzip_is_reported},
 };
 CHECK_MAIN("gunzip", cases)

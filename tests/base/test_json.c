@@ -43,7 +43,7 @@ static const char cluster[] = "// what a person writes\n"
                               "  }\n"
                               "}\n";
 
-static void values_come_out_as_written(void)
+static void json_values_are_read_as_written(void)
 {
     struct fixture f = parse_fixture(cluster, strlen(cluster));
     CHECK_TEXT("messages", f.diag.text, "");
@@ -99,13 +99,13 @@ static void members_come_in_file_order(void)
 
 typedef void (*ask)(struct json_node nodes, struct diag *diag);
 
-static void ask_missing(struct json_node nodes, struct diag *diag)
+static void ask_for_missing_key(struct json_node nodes, struct diag *diag)
 {
     bool truth;
     json_get_bool(nodes, "nvswitch", &truth, diag);
 }
 
-static void ask_null(struct json_node nodes, struct diag *diag)
+static void ask_for_null_as_string(struct json_node nodes, struct diag *diag)
 {
     const char *string;
     json_get_string(nodes, "none", &string, diag);
@@ -161,7 +161,7 @@ static void ask_strange_key(struct json_node nodes, struct diag *diag)
     json_reject_unknown_keys(nodes, known, ARRAY_LEN(known), diag);
 }
 
-static void ask_own_message(struct json_node nodes, struct diag *diag)
+static void ask_with_message_of_caller(struct json_node nodes, struct diag *diag)
 {
     json_error(json_find(nodes, "count"), diag, "%d does not divide %d", 3, 8);
 }
@@ -173,9 +173,10 @@ static void a_wrong_value_is_reported_with_line_and_path(void)
         ask ask;
         const char *want;
     } rows[] = {
-        {"missing", ask_missing,
+        {"missing", ask_for_missing_key,
          "t.json:5: error: nodes.nvswitch: missing: expected true or false\n"},
-        {"null", ask_null, "t.json:10: error: nodes.none: missing: expected a string\n"},
+        {"null", ask_for_null_as_string,
+         "t.json:10: error: nodes.none: missing: expected a string\n"},
         {"string", ask_string_as_number,
          "t.json:7: error: nodes.gpu.memory[1]: expected a number, found \"x\"\n"},
         {"range", ask_out_of_range,
@@ -191,7 +192,8 @@ static void a_wrong_value_is_reported_with_line_and_path(void)
         {"unknown key", ask_unknown_key,
          "t.json:6: error: nodes.gpu: unknown key: did you mean 'gpus'?\n"},
         {"strange key", ask_strange_key, "t.json:10: error: nodes.nvlink: unknown key\n"},
-        {"own message", ask_own_message, "t.json:10: error: nodes.count: 3 does not divide 8\n"},
+        {"own message", ask_with_message_of_caller,
+         "t.json:10: error: nodes.count: 3 does not divide 8\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f = parse_fixture(cluster, strlen(cluster));
@@ -389,14 +391,14 @@ static void a_text_is_cut_where_it_does_not_fit(void)
 
 /* Writes the line number of a value and of every value in it, in the order of the text. Null members and
  * elements count as values. */
-static void put_lines(struct text *out, struct json_node node)
+static void write_line_of_each_value(struct text *out, struct json_node node)
 {
     const char *key;
     text_printf(out, "%u ", json_loc(node).line);
     for (size_t i = 0; i < json_member_count(node); i++)
-        put_lines(out, json_member(node, i, &key));
+        write_line_of_each_value(out, json_member(node, i, &key));
     for (size_t i = 0; i < json_element_count(node); i++)
-        put_lines(out, json_element(node, i));
+        write_line_of_each_value(out, json_element(node, i));
 }
 
 static void every_value_has_its_line(void)
@@ -425,14 +427,14 @@ static void every_value_has_its_line(void)
         struct fixture f = parse_fixture(rows[i].text, strlen(rows[i].text));
         struct text got = {0};
         CHECK_INT(rows[i].label, f.status, STATUS_OK);
-        put_lines(&got, json_root(&f.json));
+        write_line_of_each_value(&got, json_root(&f.json));
         CHECK_TEXT(rows[i].label, got.data, rows[i].want);
         text_release(&got);
         fixture_release(&f);
     }
 }
 
-static void what_is_not_there_has_the_line_of_what_leads_to_it(void)
+static void missing_json_value_has_parent_line(void)
 {
     struct fixture f = parse_fixture(cluster, strlen(cluster));
     struct json_node nodes = json_find(json_root(&f.json), "nodes");
@@ -468,7 +470,7 @@ static void long_texts_take_linear_time(void)
 }
 
 static const struct check_case cases[] = {
-    {"values come out as written", values_come_out_as_written},
+    {"values come out as written", json_values_are_read_as_written},
     {"members come in file order", members_come_in_file_order},
     {"a wrong value is reported with line and path", a_wrong_value_is_reported_with_line_and_path},
     {"what is no JSON is refused with its place", what_is_no_json_is_refused_with_its_place},
@@ -482,8 +484,7 @@ static const struct check_case cases[] = {
     {"escapes are read as UTF-8", escapes_are_read_as_utf_8},
     {"a text is cut where it does not fit", a_text_is_cut_where_it_does_not_fit},
     {"every value has its line", every_value_has_its_line},
-    {"what is not there has the line of what leads to it",
-     what_is_not_there_has_the_line_of_what_leads_to_it},
+    {"what is not there has the line of what leads to it", missing_json_value_has_parent_line},
     {"long texts take linear time", long_texts_take_linear_time},
 };
 CHECK_MAIN("json", cases)

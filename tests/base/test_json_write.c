@@ -60,7 +60,7 @@ static void values_stand_on_lines_of_their_own_and_rows_on_one(void)
     text_release(&out);
 }
 
-static void a_flat_answer_is_one_line(void)
+static void one_line_json_has_no_line_breaks(void)
 {
     struct text out = {0};
     struct json_out json = {.out = &out, .on_one_line = true};
@@ -112,7 +112,7 @@ static void any_text_is_utf8_and_reads_back(void)
 static const struct check_case cases[] = {
     {"values stand on lines of their own and rows on one",
      values_stand_on_lines_of_their_own_and_rows_on_one},
-    {"a flat answer is one line", a_flat_answer_is_one_line},
+    {"a flat answer is one line", one_line_json_has_no_line_breaks},
     {"any text is UTF-8 and reads back", any_text_is_utf8_and_reads_back},
 };
 CHECK_MAIN("json_write", cases)

@@ -139,7 +139,7 @@ static void a_saved_file_reads_back(void)
     CHECK_INT("no messages", (int64_t)diag.size, 0);
 }
 
-static void a_link_stays_a_link(void)
+static void saving_keeps_a_symbolic_link(void)
 {
     struct diag diag = {0};
     struct text link = {0};
@@ -161,7 +161,7 @@ static void a_link_stays_a_link(void)
     text_release(&link);
 }
 
-static void what_cannot_be_written_is_said(void)
+static void unwritable_files_are_reported(void)
 {
     check_refused("full device", "/dev/full",
                   "/dev/full: error: cannot write: No space left on device\n");
@@ -173,7 +173,7 @@ static void what_cannot_be_written_is_said(void)
     diag_release(&diag);
 }
 
-static size_t count_entries(void)
+static size_t count_entries_of_temp_dir(void)
 {
     struct text command = {0}, out = {0};
     text_printf(&command, "ls -A '%s' | wc -l", check_temp_dir());
@@ -193,7 +193,7 @@ static void a_full_disk_leaves_the_old_file(void)
     struct diag diag = {0};
     const char *path = temp_path("precious");
     CHECK_INT("old", file_set_write(path, "old", 3, &diag), STATUS_OK);
-    size_t entries = count_entries();
+    size_t entries = count_entries_of_temp_dir();
 
     char *data = heap_zalloc(1 << 16, 1);
     struct rlimit before, small = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
@@ -209,7 +209,7 @@ static void a_full_disk_leaves_the_old_file(void)
     CHECK("message",
           diag.text && strstr(diag.text, "precious: error: cannot write: File too large\n"));
     check_file("old file", path, "old");
-    CHECK_INT("no temporary file stays", (int64_t)count_entries(), (int64_t)entries);
+    CHECK_INT("no temporary file stays", (int64_t)count_entries_of_temp_dir(), (int64_t)entries);
     diag_release(&diag);
 }
 
@@ -223,7 +223,7 @@ static void files_are_saved_together_or_not_at_all(void)
     snprintf(last, sizeof last, "%s", temp_path("together-2"));
     struct diag diag = {0};
     CHECK_INT("old", file_set_write(first, "old", 3, &diag), STATUS_OK);
-    size_t entries = count_entries();
+    size_t entries = count_entries_of_temp_dir();
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         const struct file_set_contents files[] = {
             {first, "1", 1}, {wrong[i], "2", 1}, {last, "3", 1}};
@@ -231,7 +231,7 @@ static void files_are_saved_together_or_not_at_all(void)
         CHECK_INT(wrong[i], file_set_write_all(files, ARRAY_LEN(files), &diag), STATUS_SYSTEM);
         CHECK(wrong[i], diag.text && strncmp(diag.text, wrong[i], strlen(wrong[i])) == 0);
         check_file(wrong[i], first, "old");
-        CHECK_INT(wrong[i], (int64_t)count_entries(), (int64_t)entries);
+        CHECK_INT(wrong[i], (int64_t)count_entries_of_temp_dir(), (int64_t)entries);
     }
     diag_clear(&diag);
     const struct file_set_contents files[] = {
@@ -239,11 +239,12 @@ static void files_are_saved_together_or_not_at_all(void)
     CHECK_INT("all", file_set_write_all(files, ARRAY_LEN(files), &diag), STATUS_OK);
     check_file("first", first, "1");
     check_file("last", last, "3");
-    CHECK_INT("no temporary file stays", (int64_t)count_entries(), (int64_t)entries + 1);
+    CHECK_INT("no temporary file stays", (int64_t)count_entries_of_temp_dir(),
+              (int64_t)entries + 1);
     diag_release(&diag);
 }
 
-static void a_read_only_file_stays(void)
+static void read_only_files_are_not_replaced(void)
 {
     if (geteuid() == 0)
         return; /* root may write everything */
@@ -258,7 +259,7 @@ static void a_read_only_file_stays(void)
     text_release(&message);
 }
 
-static void what_cannot_be_read_is_said(void)
+static void unreadable_files_are_reported(void)
 {
     static const struct {
         const char *path, *message;
@@ -294,7 +295,7 @@ static void a_sparse_giant_is_refused(void)
 }
 
 /* Checks that a file or device is refused with this message if at most 1 MiB may be read. */
-static void check_limited(const char *path, const char *message)
+static void check_size_limit_refuses(const char *path, const char *message)
 {
     struct diag diag = {0};
     struct text text = {0};
@@ -310,9 +311,10 @@ static void a_limit_is_kept_by_files_and_by_devices_without_end(void)
     struct diag diag = {0};
     CHECK_INT("save", file_set_write(path, "x", 1, &diag), STATUS_OK);
     if (truncate(path, (1 << 20) + 1) == 0)
-        check_limited(path, "large: error: the file is larger than 1 MiB, the most that is read\n");
-    check_limited("/dev/zero",
-                  "/dev/zero: error: the file is larger than 1 MiB, the most that is read\n");
+        check_size_limit_refuses(
+            path, "large: error: the file is larger than 1 MiB, the most that is read\n");
+    check_size_limit_refuses(
+        "/dev/zero", "/dev/zero: error: the file is larger than 1 MiB, the most that is read\n");
     unlink(path);
     diag_release(&diag);
 }
@@ -346,15 +348,15 @@ static const struct check_case cases[] = {
     {"integers print in full", integers_print_in_full},
     {"doubles print shortest", doubles_print_shortest},
     {"a saved file reads back", a_saved_file_reads_back},
-    {"a link stays a link", a_link_stays_a_link},
-    {"what cannot be written is said", what_cannot_be_written_is_said},
+    {"a link stays a link", saving_keeps_a_symbolic_link},
+    {"what cannot be written is said", unwritable_files_are_reported},
     {"a full disk leaves the old file", a_full_disk_leaves_the_old_file},
     {"a limit is kept by files and by devices without end",
      a_limit_is_kept_by_files_and_by_devices_without_end},
     {"a byte order mark is no part of a text", a_byte_order_mark_is_no_part_of_a_text},
     {"files are saved together or not at all", files_are_saved_together_or_not_at_all},
-    {"a read-only file stays", a_read_only_file_stays},
-    {"what cannot be read is said", what_cannot_be_read_is_said},
+    {"a read-only file stays", read_only_files_are_not_replaced},
+    {"what cannot be read is said", unreadable_files_are_reported},
     {"a sparse giant is refused", a_sparse_giant_is_refused},
 };
 CHECK_MAIN("text", cases)

@@ -7,7 +7,7 @@
 
 static const struct loc at = {"x.json", 3, 0};
 
-static void quantities_become_si(void)
+static void quantities_parse_to_si_units(void)
 {
     static const struct {
         const char *text;
@@ -210,7 +210,7 @@ static void token_counts_print_short_when_whole(void)
 }
 
 static const struct check_case cases[] = {
-    {"quantities become SI", quantities_become_si},
+    {"quantities become SI", quantities_parse_to_si_units},
     {"a wrong quantity names the right units", a_wrong_quantity_names_the_right_units},
     {"case tells bits from bytes and milli from mega",
      case_tells_bits_from_bytes_and_milli_from_mega},

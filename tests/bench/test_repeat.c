@@ -12,7 +12,7 @@ static size_t add_all(struct repeat *repeat, const double *value, size_t count)
     return added;
 }
 
-static void equal_values_hold_after_five_rounds(void)
+static void equal_times_end_after_five_rounds(void)
 {
     static const double value[] = {2, 2, 2, 2, 2, 2};
     struct repeat repeat = {0};
@@ -23,7 +23,7 @@ static void equal_values_hold_after_five_rounds(void)
 
 /* Values of 1 and 1.1 s alternate: the interval of the median reaches from 1 to 1.1, so it is never
  * narrow enough to end early. */
-static void values_that_differ_go_on_to_the_last_round(void)
+static void varying_times_use_all_rounds(void)
 {
     struct repeat repeat = {0};
     size_t rounds = 0;
@@ -43,7 +43,7 @@ static void values_that_differ_go_on_to_the_last_round(void)
 
 /* The interval of the median of 16 values leaves out floor((16 - 1.96 x 4) / 2) = 4 at either
  * end. */
-static void outliers_do_not_count(void)
+static void median_interval_ignores_outliers(void)
 {
     struct repeat repeat = {0};
     for (int i = 0; i < 16; i++)
@@ -65,9 +65,9 @@ static void long_rounds_run_only_twice(void)
 }
 
 static const struct check_case cases[] = {
-    {"equal values hold after five rounds", equal_values_hold_after_five_rounds},
-    {"values that differ go on to the last round", values_that_differ_go_on_to_the_last_round},
-    {"outliers do not count", outliers_do_not_count},
+    {"equal values hold after five rounds", equal_times_end_after_five_rounds},
+    {"values that differ go on to the last round", varying_times_use_all_rounds},
+    {"outliers do not count", median_interval_ignores_outliers},
     {"long rounds are two", long_rounds_run_only_twice},
 };
 CHECK_MAIN("repeat", cases)

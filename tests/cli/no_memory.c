@@ -58,7 +58,7 @@ int posix_memalign(void **memory, size_t align, size_t size)
     return *memory != NULL ? 0 : ENOMEM;
 }
 
-static int counted_main(int argc, char **argv, char **environment)
+static int main_that_counts_allocations(int argc, char **argv, char **environment)
 {
     const char *from = getenv("FAIL_AT");
     refused_from = from != NULL ? strtol(from, NULL, 10) : 0;
@@ -75,5 +75,5 @@ int __libc_start_main(main_function *begin, int argc, char **argv, void (*init)(
 {
     real_main = begin;
     start_function *start = (start_function *)dlsym(RTLD_NEXT, "__libc_start_main");
-    return start(counted_main, argc, argv, init, fini, loader_fini, stack_end);
+    return start(main_that_counts_allocations, argc, argv, init, fini, loader_fini, stack_end);
 }

@@ -32,15 +32,16 @@ static const struct shared_units shares[15] = {
 /* By configuration, true if the step fits into device memory when no activations are offloaded. */
 static const bool none_fits[15] = {[5] = true};
 
-struct variant_step {
+struct variant_prediction {
     double step_s;
     struct verdict verdict;
     struct shared_units shared;
 };
 
 /* Predicts a layout, whose args offload adaptively, in another variant. */
-static enum status predict_variant(struct variant_step *step, const struct external_run *layout,
-                                   int variant, struct diag *diag)
+static enum status predict_variant(struct variant_prediction *step,
+                                   const struct external_run *layout, int variant,
+                                   struct diag *diag)
 {
     const char *args = layout->cells[EXTERNAL_ARGS], *adaptive = variants[ADAPTIVE].options;
     const char *at = strstr(args, adaptive);
@@ -55,7 +56,7 @@ static enum status predict_variant(struct variant_step *step, const struct exter
     enum status status = external_setup_read_args(&setup, &unused, text.data, "", diag);
     if (status == STATUS_OK)
         status = prediction_make(&p, &(struct prediction_question){.setup = &setup}, diag);
-    *step = (struct variant_step){p.sim.step_s, p.verdict, p.choices.shared_units};
+    *step = (struct variant_prediction){p.sim.step_s, p.verdict, p.choices.shared_units};
     prediction_release(&p);
     setup_release(&setup);
     text_release(&text);
@@ -76,7 +77,7 @@ static const struct external_run *layout_of(const struct external_runs *rows, si
 static inline void check_orderings(size_t i)
 {
     struct external_runs rows = {0};
-    struct variant_step t[VARIANT_COUNT] = {0};
+    struct variant_prediction t[VARIANT_COUNT] = {0};
     char label[96];
     CHECK_INT("rows",
               external_load(&rows, check_path("../traces/published/measurements.csv"), NULL),

@@ -15,7 +15,7 @@
 
 /* ---- what describes choices ---- */
 
-static void put_definition(struct json_out *json, const struct choice_value *value)
+static void write_schema_of_choice_value(struct json_out *json, const struct choice_value *value)
 {
     static const char *const types[] = {[CHOICE_COUNTED] = "integer",
                                         [CHOICE_NAMED] = "string",
@@ -30,7 +30,8 @@ static void put_definition(struct json_out *json, const struct choice_value *val
 }
 
 /* Appends {"PREFIXdp": {"$ref": ...}, ...}: an object with the choices as members. */
-static void put_properties(struct json_out *json, const char *name, const char *prefix)
+static void write_choices_as_schema_members(struct json_out *json, const char *name,
+                                            const char *prefix)
 {
     json_begin_object(json, name);
     json_begin_object(json, "properties");
@@ -69,11 +70,11 @@ static void the_schema_describes_every_value(void)
         CHECK(choice_rows[i].key, count > 0 || choice_rows[i].is_alias);
         for (size_t k = 0; k < count; k++) {
             CHECK(value[k].key, !value[k].has_value && value[k].description != NULL);
-            put_definition(&json, &value[k]);
+            write_schema_of_choice_value(&json, &value[k]);
         }
     }
-    put_properties(&json, "configuration", "");
-    put_properties(&json, "chosen", "chosen_");
+    write_choices_as_schema_members(&json, "configuration", "");
+    write_choices_as_schema_members(&json, "chosen", "chosen_");
     json_end_object(&json);
     json_end_object(&json);
     text_putc(&out, '\n');
@@ -103,7 +104,8 @@ static bool is_word(char c)
 }
 
 /* True if a macro of a row names the member: "(dp," or "(dp)". */
-static bool is_in_table(const struct text *table, const char *macros[], const char *member)
+static bool choice_table_has_member(const struct text *table, const char *macros[],
+                                    const char *member)
 {
     for (size_t i = 0; macros[i] != NULL; i++) {
         char call[64];
@@ -143,7 +145,7 @@ static void check_members(const struct text *header, const struct text *table, c
         if (strncmp(first, "COPIED)", 7) == 0) /* the list itself, checked by its own call */
             continue;
         snprintf(name, sizeof name, "%.*s", (int)(at - first), first);
-        bool known = is_in_table(table, macros, name);
+        bool known = choice_table_has_member(table, macros, name);
         for (size_t i = 0; i < ARRAY_LEN(others); i++)
             known |= strcmp(others[i], name) == 0;
         CHECK(name, known);
@@ -152,7 +154,7 @@ static void check_members(const struct text *header, const struct text *table, c
     CHECK("members were found", members > 15);
 }
 
-static void every_member_is_in_a_row(void)
+static void every_choice_member_is_in_a_row(void)
 {
     const char *of_request[] = {"INTO", "INTO_SHOWN", "BY_OWN", NULL};
     const char *of_choices[] = {"NAMED", "COUNTED", "TRUTH", NULL};
@@ -197,7 +199,7 @@ static const struct {
              {"sparsity", "--chunk 64K"}};
 
 /* Appends the options without which an option is not printed or read. */
-static void put_needs(struct text *out, const struct option *option)
+static void write_required_options(struct text *out, const struct option *option)
 {
     for (size_t i = 0; i < ARRAY_LEN(needs); i++)
         if (strcmp(needs[i].option, option->name) == 0)
@@ -207,7 +209,7 @@ static void put_needs(struct text *out, const struct option *option)
 /* Appends "--NAME VALUE" with a value that is not the default, after the options that it needs. */
 static void put_option(struct text *out, const struct option *option)
 {
-    put_needs(out, option);
+    write_required_options(out, option);
     text_printf(out, " --%s", option->name);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (strcmp(texts[i].option, option->name) == 0) {
@@ -244,7 +246,7 @@ static void options_are_printed_as_they_are_read(void)
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
         if (row->option == NULL ||
-            row->print_if_above == INT64_MAX) /* aliases; the length, the batch */
+            row->printed_if_value_above == INT64_MAX) /* aliases; the length, the batch */
             continue;
         struct setup first = {0}, second = {0};
         struct options options = {0}, again = {0};
@@ -286,7 +288,7 @@ static const char *name_hint(const struct choice_row *row, bool matters)
 
 /* A choice that matters is a part of a configuration's identity, and a choice that does not matter
  * is not. */
-static void identities_differ_where_choices_matter(void)
+static void identity_has_choices_that_matter(void)
 {
     const struct transformer model = {
         .attention_chunk = 4, .experts = 4, .shared_ffn = 4, .kv_latent = 4, .adapter_rank = 4};
@@ -379,7 +381,7 @@ static bool change_values_of(enum choice_name name, struct choices *c, struct tr
 
 /* A choice without a member is part of a configuration's identity by its values, unless they only name other
  * choices. */
-static void identities_differ_where_values_differ(void)
+static void identity_has_values_without_member(void)
 {
     const struct profile profile = {.name = "one", .chains = 1};
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
@@ -409,7 +411,7 @@ static void identities_differ_where_values_differ(void)
     }
 }
 
-static uint64_t key_of(const struct setup *setup)
+static uint64_t request_key_of_setup(const struct setup *setup)
 {
     return outcome_request_key(setup, &setup->request, 8);
 }
@@ -427,12 +429,12 @@ static void requests_with_other_choices_have_other_keys(void)
         if (row->option == NULL)
             continue;
         put_option(&line, row->option);
-        put_needs(&usual, row->option);
+        write_required_options(&usual, row->option);
         CHECK_INT(line.data, read_line(&with, &options, &arena, line.data, &diag), STATUS_OK);
         CHECK_INT(row->key,
                   read_line(&without, &fewer, &arena, usual.size > 0 ? usual.data : "", &diag),
                   STATUS_OK);
-        CHECK(row->key, key_of(&with) != key_of(&without));
+        CHECK(row->key, request_key_of_setup(&with) != request_key_of_setup(&without));
         options_release(&options);
         options_release(&fewer);
         setup_release(&with);
@@ -466,10 +468,10 @@ static void requests_with_other_lists_have_other_keys(void)
                                     .copies_per_token = 1,
                                     .layer_count = 1,
                                     .list_count = 1,
-                                    .shares_of_list = expert_shares,
-                                    .list_of_layer = list_of};
+                                    .expert_shares_by_list = expert_shares,
+                                    .share_list_by_layer = list_of};
     struct routing other_routing = routing;
-    other_routing.shares_of_list = other_expert_shares;
+    other_routing.expert_shares_by_list = other_expert_shares;
     const struct documents documents = {1, 1, &list, 1, list_of};
     const struct documents other_documents = {1, 1, &other_list, 1, list_of};
     const struct documents undealt_documents = {1, 1, &undealt, 1, list_of};
@@ -529,9 +531,9 @@ static const struct check_case cases[] = {
     {"requests with other choices have other keys", requests_with_other_choices_have_other_keys},
     {"requests with other lists have other keys", requests_with_other_lists_have_other_keys},
     {"the schema describes every value", the_schema_describes_every_value},
-    {"every member is in a row", every_member_is_in_a_row},
+    {"every member is in a row", every_choice_member_is_in_a_row},
     {"options are printed as they are read", options_are_printed_as_they_are_read},
-    {"identities differ where choices matter", identities_differ_where_choices_matter},
-    {"identities differ where values differ", identities_differ_where_values_differ},
+    {"identities differ where choices matter", identity_has_choices_that_matter},
+    {"identities differ where values differ", identity_has_values_without_member},
 };
 CHECK_MAIN("choice_rows", cases)

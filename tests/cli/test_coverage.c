@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Adds the runs of a file of residuals, which are then judged. */
-static void add_unseen(struct residuals *runs, const char *file)
+static void add_runs_of_residual_file(struct residuals *runs, const char *file)
 {
     struct text path = {0}, text = {0};
     CHECK_INT(file, data_path(&path, file, NULL), STATUS_OK);
@@ -22,26 +22,26 @@ static void add_unseen(struct residuals *runs, const char *file)
  * least 75 % of every class of ten runs or more. The median half-width is at most 60 % at first
  * sight, by rows of other laboratories, and today by all rows at most 25 %, or 30 % with the runs
  * that have experts: they are a quarter, and no interval is made from them, so theirs are wide. */
-static void intervals_hold(void)
+static void measured_runs_lie_in_intervals(void)
 {
     static const struct {
         bool experts, first;
-        double half_width;
+        double median_half_width_share;
     } sights[] = {{false, false, 0.25}, {true, false, 0.30}, {true, true, 0.60}};
     struct evidence evidence = {0};
     CHECK_INT("loads", evidence_load_shipped(&evidence, NULL), STATUS_OK);
     for (size_t s = 0; s < ARRAY_LEN(sights); s++) {
         struct residuals unseen = {0}, *const runs = &unseen;
-        add_unseen(runs, "traces/published/residuals.csv");
-        add_unseen(runs, "traces/published/residuals-fp8.csv");
+        add_runs_of_residual_file(runs, "traces/published/residuals.csv");
+        add_runs_of_residual_file(runs, "traces/published/residuals-fp8.csv");
         if (sights[s].experts)
-            add_unseen(runs, "traces/published/residuals-moe.csv");
-        struct coverage *c = heap_zalloc(coverage_max_classes(runs), sizeof *c);
+            add_runs_of_residual_file(runs, "traces/published/residuals-moe.csv");
+        struct coverage *c = heap_zalloc(coverage_class_count_max(runs), sizeof *c);
         const size_t count = coverage_make(c, runs, &evidence, sights[s].first);
         CHECK("there are classes", count > 10 && strcmp(c[0].name, "all") == 0);
         CHECK("85 % of the runs", (double)c[0].inside_count >= 0.85 * (double)c[0].run_count);
         CHECK("85 % of laboratories", c[0].mean_laboratory_share >= 0.85);
-        CHECK("the width", c[0].half_width <= sights[s].half_width);
+        CHECK("the width", c[0].median_half_width_share <= sights[s].median_half_width_share);
         for (size_t i = 1; i < count; i++)
             if (c[i].run_count >= 10)
                 CHECK(c[i].name, (double)c[i].inside_count >= 0.75 * (double)c[i].run_count);
@@ -52,6 +52,6 @@ static void intervals_hold(void)
 }
 
 static const struct check_case cases[] = {
-    {"intervals hold", intervals_hold},
+    {"intervals hold", measured_runs_lie_in_intervals},
 };
 CHECK_MAIN("coverage", cases)

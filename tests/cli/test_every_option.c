@@ -216,7 +216,7 @@ static int run_command(int argc, char **argv)
 }
 
 /* Reads the first bytes of a file into text; *size gets the size of the whole file. */
-static void read_start(int file, char *text, size_t most, off_t *size)
+static void read_first_bytes(int file, char *text, size_t most, off_t *size)
 {
     ssize_t count = pread(file, text, most - 1, 0);
     text[count > 0 ? count : 0] = '\0';
@@ -225,7 +225,7 @@ static void read_start(int file, char *text, size_t most, off_t *size)
 }
 
 /* Makes a call that is correct except for this value of this option, and checks how it ends. */
-static void try_value(size_t call, const struct option *option, const char *value)
+static void call_with_option_value(size_t call, const struct option *option, const char *value)
 {
     char *argv[WORDS_MAX], shown[40], said[2000], label[200];
     char wrong[200], printed[8];
@@ -252,8 +252,8 @@ static void try_value(size_t call, const struct option *option, const char *valu
     argv[argc++] = wrong;
 
     int status = run_command(argc, argv);
-    read_start(messages, said, sizeof said, &size);
-    read_start(output, printed, sizeof printed, &out);
+    read_first_bytes(messages, said, sizeof said, &size);
+    read_first_bytes(output, printed, sizeof printed, &out);
     bool refused = status == STATUS_BAD_INPUT || status == STATUS_SYSTEM;
     bool line = size > 0 && said[0] != '\0' && strchr(said, '\n') == said + size - 1;
     bool option_first = strncmp(said, shown, strlen(shown)) == 0 && said[strlen(shown)] == ':';
@@ -272,7 +272,7 @@ static void try_value(size_t call, const struct option *option, const char *valu
     CHECK(label, count_files() == 0);
 }
 
-static void try_texts(size_t call, const struct option *option)
+static void call_with_texts_of_option(size_t call, const struct option *option)
 {
     size_t rows = 0;
     bool any = false;
@@ -281,31 +281,31 @@ static void try_texts(size_t call, const struct option *option)
         if (!here || strcmp(texts[i].option, option->name) != 0)
             continue;
         rows++;
-        try_value(call, option, texts[i].value);
+        call_with_option_value(call, option, texts[i].value);
     }
     for (size_t i = 0; i < ARRAY_LEN(anything); i++)
         any |= strcmp(anything[i], option->name) == 0;
     CHECK(option->name, rows > 0 || any);
 }
 
-static void try_option(size_t call, const struct option *option)
+static void call_with_bad_option_values(size_t call, const struct option *option)
 {
     char low[32], high[32];
     if (option->kind == OPTION_FLAG) {
-        try_value(call, option, "yes");
+        call_with_option_value(call, option, "yes");
         return;
     }
-    try_value(call, option, "");
+    call_with_option_value(call, option, "");
     if (option->kind == OPTION_TEXT || option->kind == OPTION_REPEATABLE)
-        try_texts(call, option);
+        call_with_texts_of_option(call, option);
     for (size_t i = 0; i < bad[option->kind].count; i++)
-        try_value(call, option, bad[option->kind].value[i]);
+        call_with_option_value(call, option, bad[option->kind].value[i]);
     if (option->kind == OPTION_INTEGER) {
         snprintf(low, sizeof low, "%lld", (long long)option->low - 1);
-        try_value(call, option, low);
+        call_with_option_value(call, option, low);
         if (option->high < INT64_MAX) {
             snprintf(high, sizeof high, "%lld", (long long)option->high + 1);
-            try_value(call, option, high);
+            call_with_option_value(call, option, high);
         }
     }
 }
@@ -329,7 +329,7 @@ static void every_option_refuses_what_it_cannot_take(void)
             continue;
         for (size_t s = 0; commands[c].option_sets[s] != NULL; s++)
             for (size_t i = 0; i < commands[c].option_sets[s]->option_count; i++)
-                try_option(call, &commands[c].option_sets[s]->option[i]);
+                call_with_bad_option_values(call, &commands[c].option_sets[s]->option[i]);
     }
     fclose(out);
     fclose(err);

@@ -62,7 +62,7 @@ static void a_strategy_was_compared_on_as_many_ranks_as_it_says(void)
 #define GPT "--model gpt-2.7b --cluster dgx-a100 --gpus 4 --strategy ulysses --seq "
 
 /* A speed-up divides the rate of the args by that of `against`. */
-static void a_speedup_divides_by_the_run_against_it(void)
+static void speedup_is_rate_over_baseline_rate(void)
 {
     struct external_runs rows = {0};
     struct validation v = {0};
@@ -102,7 +102,7 @@ static void a_longest_length_is_searched_among_layouts(void)
 
 /* Column `counts` decides whether a row is part of means, and gives the reason why not. A column
  * that contradicts the args is an error. */
-static void columns_decide(void)
+static void counts_column_leaves_rows_out(void)
 {
     struct external_runs rows = {0};
     struct validation v = {0};
@@ -126,8 +126,8 @@ static void columns_decide(void)
 static const struct check_case cases[] = {
     {"a strategy was compared on as many ranks as it says",
      a_strategy_was_compared_on_as_many_ranks_as_it_says},
-    {"a speed-up divides by the run against it", a_speedup_divides_by_the_run_against_it},
+    {"a speed-up divides by the run against it", speedup_is_rate_over_baseline_rate},
     {"a longest length is searched among layouts", a_longest_length_is_searched_among_layouts},
-    {"columns decide", columns_decide},
+    {"columns decide", counts_column_leaves_rows_out},
 };
 CHECK_MAIN("measured_rows", cases)

@@ -88,7 +88,7 @@ static void lists_keep_their_order(void)
     diag_release(&diag);
 }
 
-static void fallbacks_stand_in_and_count_as_not_given(void)
+static void option_fallbacks_count_as_not_given(void)
 {
     static const char *const words[] = {NULL};
     struct options options = {0};
@@ -98,14 +98,14 @@ static void fallbacks_stand_in_and_count_as_not_given(void)
     CHECK("name is not given", !options_given(&options, "name"));
     CHECK_INT("seq", options_count(&options, "seq"), 1024);
     CHECK_INT("size", options_count(&options, "size"), 0);
-    CHECK_INT("colour", options_choice(&options, "colour"), -1);
+    CHECK_INT("colour", options_index_of_choice(&options, "colour"), -1);
     CHECK("o", options_text(&options, "o") == NULL);
     CHECK_CLOSE("price", options_number(&options, "price"), 0, 0);
     options_release(&options);
     diag_release(&diag);
 }
 
-static void each_kind_has_its_values(void)
+static void option_values_are_read_by_kind(void)
 {
     static const char *const words[] = {"--total", "15T",   "--price=2.5", "--colour",
                                         "green",   "--seq", "1M",          NULL};
@@ -114,7 +114,7 @@ static void each_kind_has_its_values(void)
     CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
     CHECK_CLOSE("total", options_number(&options, "total"), 15e12, 0);
     CHECK_CLOSE("price", options_number(&options, "price"), 2.5, 0);
-    CHECK_INT("colour", options_choice(&options, "colour"), 1);
+    CHECK_INT("colour", options_index_of_choice(&options, "colour"), 1);
     CHECK_INT("seq", options_count(&options, "seq"), 1 << 20);
     options_release(&options);
     diag_release(&diag);
@@ -161,7 +161,7 @@ static const struct {
     {"price", {"--price", "inf"}, "--price: error: 'inf' is not a number above 0\n"},
 };
 
-static void wrong_options_are_told_apart(void)
+static void each_wrong_option_has_its_message(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct options options = {0};
@@ -192,7 +192,7 @@ static void help_comes_from_the_same_rows(void)
     text_release(&out);
 }
 
-static void two_names_of_one_thing_exclude_each_other(void)
+static void alternative_options_are_exclusive(void)
 {
     static const char *const words[] = {"--size", "3", "--colour", "red", NULL};
     struct options options = {0};
@@ -253,7 +253,7 @@ static void words_are_split_as_a_shell_splits_them(void)
     }
 }
 
-static void what_is_put_as_a_word_is_read_back(void)
+static void quoted_shell_words_are_read_back(void)
 {
     static const char *const words[] = {"--set", "", "it's", "a b", "\"$x\"", "\\", "'", "{1,2}"};
     struct arena arena = {0};
@@ -300,14 +300,14 @@ static void values_are_found_in_a_command(void)
 static const struct check_case cases[] = {
     {"values are found in a command", values_are_found_in_a_command},
     {"words are split as a shell splits them", words_are_split_as_a_shell_splits_them},
-    {"what is put as a word is read back", what_is_put_as_a_word_is_read_back},
+    {"what is put as a word is read back", quoted_shell_words_are_read_back},
     {"values are read in both forms", values_are_read_in_both_forms},
-    {"fallbacks stand in and count as not given", fallbacks_stand_in_and_count_as_not_given},
-    {"each kind has its values", each_kind_has_its_values},
+    {"fallbacks stand in and count as not given", option_fallbacks_count_as_not_given},
+    {"each kind has its values", option_values_are_read_by_kind},
     {"lists keep their order", lists_keep_their_order},
     {"two dashes end the options", two_dashes_end_the_options},
-    {"wrong options are told apart", wrong_options_are_told_apart},
+    {"wrong options are told apart", each_wrong_option_has_its_message},
     {"help comes from the same rows", help_comes_from_the_same_rows},
-    {"two names of one thing exclude each other", two_names_of_one_thing_exclude_each_other},
+    {"two names of one thing exclude each other", alternative_options_are_exclusive},
 };
 CHECK_MAIN("options", cases)

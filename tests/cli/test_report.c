@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The printed parts of a time add up to the printed whole, for random parts. */
-static void rounded_parts_add_up(void)
+static void rounded_time_parts_sum_to_the_total(void)
 {
     struct check_random random = check_random_make();
     for (int round = 0; round < 2000; round++) {
@@ -64,8 +64,8 @@ static size_t count_lines(const char *label, const char *text, size_t width)
     return count;
 }
 
-static void check_lines(const char *label, const char *cluster, int weights, int activations,
-                        int optimizer, int64_t seq)
+static void check_lines_of_report(const char *label, const char *cluster, int weights,
+                                  int activations, int optimizer, int64_t seq)
 {
     struct setup setup = {0};
     struct diag diag = {0};
@@ -117,12 +117,12 @@ static void check_lines(const char *label, const char *cluster, int weights, int
 
 static void a_report_fits_a_screen(void)
 {
-    check_lines("all on the device", "1x8xa100-80g", CHOICE_WEIGHTS_ZERO3, CHOICE_ACTIVATIONS_FULL,
-                CHOICE_OPTIMIZER_DEVICE, 8192);
-    check_lines("all offloaded", "2x4xh100", CHOICE_WEIGHTS_HSDP, CHOICE_ACTIVATIONS_OFFLOAD,
-                CHOICE_OPTIMIZER_HOST, 65536);
-    check_lines("does not fit", "2x4xa100-40g", CHOICE_WEIGHTS_ZERO1, CHOICE_ACTIVATIONS_OFFLOAD,
-                CHOICE_OPTIMIZER_HOST, 1 << 22);
+    check_lines_of_report("all on the device", "1x8xa100-80g", CHOICE_WEIGHTS_ZERO3,
+                          CHOICE_ACTIVATIONS_FULL, CHOICE_OPTIMIZER_DEVICE, 8192);
+    check_lines_of_report("all offloaded", "2x4xh100", CHOICE_WEIGHTS_HSDP,
+                          CHOICE_ACTIVATIONS_OFFLOAD, CHOICE_OPTIMIZER_HOST, 65536);
+    check_lines_of_report("does not fit", "2x4xa100-40g", CHOICE_WEIGHTS_ZERO1,
+                          CHOICE_ACTIVATIONS_OFFLOAD, CHOICE_OPTIMIZER_HOST, 1 << 22);
 }
 
 static const struct {
@@ -139,7 +139,7 @@ static const struct {
     {"longhaul predict --loss-chunks 8", "--loss-chunks 64", "longhaul predict --loss-chunks 64"},
 };
 
-static void a_new_option_takes_the_place_of_the_old(void)
+static void printed_command_replaces_old_option(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         struct text out = {0};
@@ -193,10 +193,10 @@ static void commands_can_be_pasted(void)
 }
 
 static const struct check_case cases[] = {
-    {"a new option takes the place of the old", a_new_option_takes_the_place_of_the_old},
+    {"a new option takes the place of the old", printed_command_replaces_old_option},
     {"small bars are summed", small_bars_are_summed},
     {"commands can be pasted", commands_can_be_pasted},
-    {"rounded parts add up", rounded_parts_add_up},
+    {"rounded parts add up", rounded_time_parts_sum_to_the_total},
     {"times have five digits", times_have_five_digits},
     {"a report fits a screen", a_report_fits_a_screen},
 };

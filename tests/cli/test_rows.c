@@ -28,11 +28,11 @@ static const struct column columns[] = {
     {"hidden", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"step_s", "ms", NULL, COLUMN_SECONDS, 8, NULL},
     {"bytes", "bytes", NULL, COLUMN_BYTES, 11, NULL},
-    {"all_bytes", "all", NULL, COLUMN_MEMORY, 8, NULL},
+    {"all_bytes", "all", NULL, COLUMN_BYTES_WITH_UNIT, 8, NULL},
     {NULL, "GiB", NULL, COLUMN_GIB, 5, NULL},
-    {"error", "error", "error %", COLUMN_ERROR, 8, NULL},
+    {"error", "error", "error %", COLUMN_SIGNED_PERCENT, 8, NULL},
     {NULL, "share", "share %", COLUMN_SHARE, 7, NULL},
-    {NULL, "off", NULL, COLUMN_DEVIATION, 7, NULL},
+    {NULL, "off", NULL, COLUMN_SMALL_NUMBER, 7, NULL},
 };
 /* clang-format on */
 static const struct row_table table = {"table", columns, ARRAY_LEN(columns)};
@@ -124,13 +124,13 @@ static const struct column open_columns[] = {
     {"name", "name", NULL, COLUMN_NAME, -6, NULL},
     {"rank", NULL, NULL, COLUMN_COUNT | COLUMN_NULLABLE, 0, NULL},
     {"right", NULL, NULL, COLUMN_FLAG, 0, NULL},
-    {"inner", NULL, NULL, COLUMN_ROWS, 0, "inner"},
+    {"inner", NULL, NULL, COLUMN_NESTED_ROWS, 0, "inner"},
     {"what", "what", NULL, COLUMN_TEXT | COLUMN_NULLABLE, 0, NULL},
 };
 /* clang-format on */
 static const struct row_table open_table = {"open", open_columns, ARRAY_LEN(open_columns)};
 
-static void fill_open(struct rows *rows)
+static void fill_rows_of_open_table(struct rows *rows)
 {
     struct rows inner;
     rows_begin(rows, "rows", NULL, &open_table);
@@ -139,7 +139,7 @@ static void fill_open(struct rows *rows)
     rows_put_name(rows, "a");
     rows_put_number(rows, 3);
     rows_put_number(rows, 1);
-    rows_begin_inner(&inner, rows, &inner_table);
+    rows_begin_nested_rows(&inner, rows, &inner_table);
     rows_put_number(&inner, 5);
     rows_end(&inner);
     rows_put_name(rows, "one two, three four");
@@ -148,32 +148,32 @@ static void fill_open(struct rows *rows)
     rows_put_name(rows, "b");
     rows_put_number(rows, NAN);
     rows_put_number(rows, 0);
-    rows_begin_inner(&inner, rows, &inner_table);
+    rows_begin_nested_rows(&inner, rows, &inner_table);
     rows_end(&inner);
     rows_put_name(rows, "");
     rows_end(rows);
 }
 
-static void what_a_row_lacks_is_blank_empty_or_left_out(void)
+static void missing_values_are_blank_or_left_out(void)
 {
     struct text out = {0}, csv = {0}, json_text = {0};
     struct json_out json = {.out = &json_text};
     struct rows rows = {.out = &out, .screen_width = 38};
-    fill_open(&rows);
+    fill_rows_of_open_table(&rows);
     CHECK_TEXT("text", out.data,
                " more ms  share  name   what\n"
                "  +0.000   13 %  a      one two, three\n"
                "                        four\n"
                "+250.000         b\n");
     rows = (struct rows){.csv = &csv};
-    fill_open(&rows);
+    fill_rows_of_open_table(&rows);
     CHECK_TEXT("CSV", csv.data,
                "more_s,share,name,rank,right,inner,what\n"
                "-1e-08,0.126,a,3,true,,\"one two, three four\"\n"
                "0.25,,b,,false,,\n");
     rows = (struct rows){.json = &json};
     json_begin_object(&json, NULL);
-    fill_open(&rows);
+    fill_rows_of_open_table(&rows);
     json_end_object(&json);
     CHECK("an optional member",
           strstr(json_text.data, "\"more_s\": 0.25,\n      \"name\"") != NULL);
@@ -187,7 +187,7 @@ static void what_a_row_lacks_is_blank_empty_or_left_out(void)
 /* A single row with a single row in it. The second row that the test puts lacks the inner one. */
 static const struct column one_columns[] = {
     {"n", NULL, NULL, COLUMN_COUNT, 0, NULL},
-    {"inner", NULL, NULL, COLUMN_SINGLE_ROW | COLUMN_OPTIONAL, 0, "inner"},
+    {"inner", NULL, NULL, COLUMN_NESTED_ROW | COLUMN_OPTIONAL, 0, "inner"},
 };
 static const struct row_table one_table = {"one", one_columns, ARRAY_LEN(one_columns)};
 
@@ -197,13 +197,13 @@ static void a_single_row_is_an_object(void)
     struct json_out json = {.out = &out};
     struct rows rows = {.json = &json}, inner;
     json_begin_object(&json, NULL);
-    rows_begin_single(&rows, "best", &one_table);
+    rows_begin_single_row(&rows, "best", &one_table);
     rows_put_number(&rows, 1);
-    rows_begin_inner_single(&inner, &rows, &inner_table);
+    rows_begin_nested_row(&inner, &rows, &inner_table);
     rows_put_number(&inner, 2);
     rows_end(&inner);
     rows_end(&rows);
-    rows_begin_single(&rows, "other", &one_table);
+    rows_begin_single_row(&rows, "other", &one_table);
     rows_put_number(&rows, 3);
     rows_skip_column(&rows);
     rows_end(&rows);
@@ -230,21 +230,30 @@ static void a_single_row_is_an_object(void)
 }
 
 /* Puts the type of a column as JSON Schema has it. */
-static void put_type(struct json_out *json, const struct column *column)
+static void write_schema_type_of_column(struct json_out *json, const struct column *column)
 {
     static const char *const types[COLUMN_KIND_COUNT] = {
-        [COLUMN_NAME] = "string",      [COLUMN_TEXT] = "string",
-        [COLUMN_FLAG] = "boolean",     [COLUMN_COUNT] = "integer",
-        [COLUMN_INDEX] = "integer",    [COLUMN_BYTES] = "number",
-        [COLUMN_SECONDS] = "number",   [COLUMN_SECONDS_DIFFERENCE] = "number",
-        [COLUMN_NUMBER] = "number",    [COLUMN_ERROR] = "number",
-        [COLUMN_SHARE] = "number",     [COLUMN_PERCENT] = "number",
-        [COLUMN_MEMORY] = "integer",   [COLUMN_GIB] = "integer",
-        [COLUMN_DEVIATION] = "number", [COLUMN_ROWS] = "array",
-        [COLUMN_OBJECT] = "object",    [COLUMN_SINGLE_ROW] = "object",
+        [COLUMN_NAME] = "string",
+        [COLUMN_TEXT] = "string",
+        [COLUMN_FLAG] = "boolean",
+        [COLUMN_COUNT] = "integer",
+        [COLUMN_INDEX] = "integer",
+        [COLUMN_BYTES] = "number",
+        [COLUMN_SECONDS] = "number",
+        [COLUMN_SECONDS_DIFFERENCE] = "number",
+        [COLUMN_NUMBER] = "number",
+        [COLUMN_SIGNED_PERCENT] = "number",
+        [COLUMN_SHARE] = "number",
+        [COLUMN_PERCENT] = "number",
+        [COLUMN_BYTES_WITH_UNIT] = "integer",
+        [COLUMN_GIB] = "integer",
+        [COLUMN_SMALL_NUMBER] = "number",
+        [COLUMN_NESTED_ROWS] = "array",
+        [COLUMN_JSON_OBJECT] = "object",
+        [COLUMN_NESTED_ROW] = "object",
     };
     static const bool may_be_unknown[COLUMN_KIND_COUNT] = {
-        [COLUMN_ERROR] = true, [COLUMN_SHARE] = true, [COLUMN_DEVIATION] = true};
+        [COLUMN_SIGNED_PERCENT] = true, [COLUMN_SHARE] = true, [COLUMN_SMALL_NUMBER] = true};
     int kind = column->kind & COLUMN_KIND_MASK;
     if (kind == COLUMN_NUMBER_OR_NAME) {
         json_begin_array(json, "type");
@@ -264,30 +273,30 @@ static void put_type(struct json_out *json, const struct column *column)
     json_end_array(json);
 }
 
-static void put_column(struct json_out *json, const struct column *column)
+static void write_schema_of_column(struct json_out *json, const struct column *column)
 {
     int kind = column->kind & COLUMN_KIND_MASK;
     json_begin_inline_object(json, column->key);
-    if (kind == COLUMN_SINGLE_ROW ||
+    if (kind == COLUMN_NESTED_ROW ||
         (column->description != NULL && strstr(column->description, ".json") != NULL)) {
         char ref[96];
         snprintf(ref, sizeof ref, "%s#/$defs/%s",
-                 kind == COLUMN_SINGLE_ROW ? "" : column->description,
-                 kind == COLUMN_SINGLE_ROW ? column->description : column->key);
+                 kind == COLUMN_NESTED_ROW ? "" : column->description,
+                 kind == COLUMN_NESTED_ROW ? column->description : column->key);
         json_put_text(json, "$ref", ref);
         json_end_inline_object(json);
         return;
     }
-    put_type(json, column);
-    if (kind == COLUMN_COUNT || kind == COLUMN_MEMORY || kind == COLUMN_GIB)
+    write_schema_type_of_column(json, column);
+    if (kind == COLUMN_COUNT || kind == COLUMN_BYTES_WITH_UNIT || kind == COLUMN_GIB)
         json_put_count(json, "minimum", 0);
-    if (kind == COLUMN_ROWS) {
+    if (kind == COLUMN_NESTED_ROWS) {
         char ref[64];
         snprintf(ref, sizeof ref, "#/$defs/%s", column->description);
         json_begin_object(json, "items");
         json_put_text(json, "$ref", ref);
         json_end_object(json);
-    } else if (kind == COLUMN_OBJECT) {
+    } else if (kind == COLUMN_JSON_OBJECT) {
         json_begin_object(json, "additionalProperties");
         json_begin_array(json, "type");
         json_put_text(json, NULL, "number");
@@ -295,19 +304,19 @@ static void put_column(struct json_out *json, const struct column *column)
         json_end_array(json);
         json_end_object(json);
     }
-    if (column->description != NULL && kind != COLUMN_ROWS)
+    if (column->description != NULL && kind != COLUMN_NESTED_ROWS)
         json_put_text(json, "description", column->description);
     json_end_inline_object(json);
 }
 
-static void put_table(struct json_out *json, const struct row_table *of)
+static void write_schema_of_table(struct json_out *json, const struct row_table *of)
 {
     json_begin_object(json, of->name);
     json_put_text(json, "type", "object");
     json_begin_object(json, "properties");
     for (size_t i = 0; i < of->column_count; i++)
         if (of->column[i].key != NULL)
-            put_column(json, &of->column[i]);
+            write_schema_of_column(json, &of->column[i]);
     json_end_object(json);
     json_begin_array(json, "required");
     for (size_t i = 0; i < of->column_count; i++)
@@ -320,10 +329,10 @@ static void put_table(struct json_out *json, const struct row_table *of)
 
 static void the_schema_is_made_from_the_columns(void)
 {
-    struct column of_check[RUN_CHECK_COLUMNS];
-    struct report_stage_columns of_stage;
-    const struct row_table check = run_check_table(of_check, 24);
-    const struct row_table stage = report_stage_table(&of_stage);
+    struct column columns_of_check_table[RUN_CHECK_COLUMNS];
+    struct report_stage_columns columns_of_stage_table;
+    const struct row_table check = run_check_table(columns_of_check_table, 24);
+    const struct row_table stage = report_stage_table(&columns_of_stage_table);
     const struct {
         const struct row_table *table;
         size_t count;
@@ -352,7 +361,7 @@ static void the_schema_is_made_from_the_columns(void)
     json_begin_object(&json, "$defs");
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         for (size_t k = 0; k < all[i].count; k++)
-            put_table(&json, &all[i].table[k]);
+            write_schema_of_table(&json, &all[i].table[k]);
     json_end_object(&json);
     json_end_object(&json);
     text_putc(&out, '\n');
@@ -364,7 +373,7 @@ static const struct check_case cases[] = {
     {"a table is text", a_table_is_text},
     {"a table is JSON", a_table_is_json},
     {"a table is HTML", a_table_is_html},
-    {"what a row lacks is blank, empty or left out", what_a_row_lacks_is_blank_empty_or_left_out},
+    {"what a row lacks is blank, empty or left out", missing_values_are_blank_or_left_out},
     {"a single row is an object", a_single_row_is_an_object},
     {"the schema is made from the columns", the_schema_is_made_from_the_columns},
 };

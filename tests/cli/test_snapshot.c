@@ -46,7 +46,7 @@ static void replay(const struct pickle_value *history, uint64_t *last, uint64_t 
     free(live);
 }
 
-static void the_history_ends_where_the_segments_are(void)
+static void snapshot_history_yields_its_segments(void)
 {
     struct setup setup = {0};
     struct diag diag = {0};
@@ -88,6 +88,6 @@ static void the_history_ends_where_the_segments_are(void)
 }
 
 static const struct check_case cases[] = {
-    {"the history ends where the segments are", the_history_ends_where_the_segments_are},
+    {"the history ends where the segments are", snapshot_history_yields_its_segments},
 };
 CHECK_MAIN("snapshots", cases)

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A candidate is checked once in DAYS days (check_today()), a long step once in LONG_DAYS. Under a sanitizer check_today()
+/* A candidate is checked once in DAYS days (check_is_sampled_today()), a long step once in LONG_DAYS. Under a sanitizer check_is_sampled_today()
  * multiplies the days by four; the long steps are few, so their days are fewer there. */
 enum {
     DAYS = 12,
@@ -52,7 +52,7 @@ static const struct question {
 
 /* Loads the model and the cluster of questions[i], and fills in the request. Returns false, and fails a check, if there is
  * a message. */
-static bool load_question(struct setup *setup, size_t i, struct diag *diag)
+static bool load_search_question(struct setup *setup, size_t i, struct diag *diag)
 {
     char fields[32];
     snprintf(fields, sizeof fields, "layers=%lld", (long long)questions[i].layers);
@@ -69,20 +69,22 @@ static bool load_question(struct setup *setup, size_t i, struct diag *diag)
     setup->request.chunk_tokens = questions[i].chunk;
     if (questions[i].chunk > 0)
         setup_set_sparsity(setup, questions[i].chunk, 0.5);
-    subsequences_open(&setup->request, setup);
+    subsequences_set_open_choices(&setup->request, setup);
     return ok;
 }
 
 /* Checks that no repair (a configuration that is tried when the request does not fit) needs less host memory than the
- * request, and that the last repair needs the least GPU memory, within RESERVED_ERROR of the memory that is available.
+ * request, and that the last repair needs the least GPU memory, within RESERVED_VERDICT_MARGIN of the memory that is available.
  * This does not hold where activations are offloaded by ratio. */
-static void check_repairs(const char *label, const struct setup *setup,
-                          const struct request *request, const struct prediction *unrepaired)
+static void check_repairs_need_less_memory(const char *label, const struct setup *setup,
+                                           const struct request *request,
+                                           const struct prediction *unrepaired)
 {
     const struct choices *c = &unrepaired->choices;
     uint64_t host_bytes = unrepaired->verdict.needed_bytes[LIMIT_HOST];
     uint64_t least_bytes = unrepaired->verdict.needed_bytes[LIMIT_DEVICE];
-    double kept = RESERVED_ERROR * (double)unrepaired->verdict.available_bytes[LIMIT_DEVICE];
+    double kept =
+        RESERVED_VERDICT_MARGIN * (double)unrepaired->verdict.available_bytes[LIMIT_DEVICE];
     static const struct {
         int64_t loss_chunks, ffn_chunks;
         bool host_optimizer;
@@ -110,7 +112,7 @@ static void check_repairs(const char *label, const struct setup *setup,
 }
 
 /* Choices that a search tries, and that change a layer's time, change its key. */
-static void layers_differ_where_searched_choices_differ(void)
+static void layer_keys_differ_by_searched_choice(void)
 {
     const struct transformer model = {.layers = 4, .kv_latent = 512};
     const struct choices base = {.model = &model, .cp = 2, .hp = 2, .subsequences = 2};
@@ -129,14 +131,14 @@ static void layers_differ_where_searched_choices_differ(void)
     }
 }
 
-static double ranks_of_node(const struct setup *setup)
+static double gpus_used_per_node(const struct setup *setup)
 {
     return fmin((double)setup->cluster.gpus, (double)setup->cluster.gpus_per_node);
 }
 
 /* Checks that no step takes less than its layers, by their kernels and by their simulated time. */
-static void check_layer_bound(const char *label, const struct setup *setup,
-                              const struct request *request, const struct prediction *p)
+static void check_step_exceeds_its_layers(const char *label, const struct setup *setup,
+                                          const struct request *request, const struct prediction *p)
 {
     struct layer_key least, own;
     if (!layer_key_make(&least, &p->choices, request, true) ||
@@ -152,7 +154,7 @@ static void check_layer_bound(const char *label, const struct setup *setup,
 }
 
 /* Simulates a candidate, and checks that its time and memory are not below their bounds. */
-static void check_candidate(struct setup *setup, const struct candidate *c)
+static void check_bounds_of_candidate(struct setup *setup, const struct candidate *c)
 {
     const struct prediction_question question = {.setup = setup, .request = &c->request};
     struct prediction p = {0};
@@ -171,20 +173,20 @@ static void check_candidate(struct setup *setup, const struct candidate *c)
         double bound_s = prediction_step_lower_bound_s(&p);
         CHECK(label, c->step_lower_bound_s <= p.sim.step_s);
         CHECK(label, bound_s <= p.sim.step_s * (1 + 1e-9));
-        check_layer_bound(label, setup, &c->request, &p);
+        check_step_exceeds_its_layers(label, setup, &c->request, &p);
         CHECK(label, c->gpu_lower_bound_bytes <= (double)p.verdict.needed_bytes[LIMIT_DEVICE]);
-        CHECK(label, ranks_of_node(setup) * bound_saved_host_bytes(&p.choices) <=
+        CHECK(label, gpus_used_per_node(setup) * bound_saved_host_bytes(&p.choices) <=
                          (double)p.verdict.needed_bytes[LIMIT_HOST]);
         CHECK_CLOSE(label, prediction_tokens(&p), c->step_tokens, 1e-15);
         if (p.choices.activations != CHOICE_ACTIVATIONS_RATIO)
-            check_repairs(label, setup, &c->request, &p);
+            check_repairs_need_less_memory(label, setup, &c->request, &p);
     }
     CHECK_TEXT(label, diag.text ? diag.text : "", "");
     diag_release(&diag);
     prediction_release(&p);
 }
 
-static void nothing_is_better_than_its_bounds(void)
+static void no_candidate_beats_its_bounds(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
         struct setup setup = {0};
@@ -197,12 +199,12 @@ static void nothing_is_better_than_its_bounds(void)
                                  .stage_placement = true,
                                  .ring_layout = true,
                                  .packed_sets = questions[i].lengths != NULL ? &packed_sets : NULL};
-        if (load_question(&setup, i, &diag) &&
+        if (load_search_question(&setup, i, &diag) &&
             space_add(&space, &setup, questions[i].gpus, all, &diag) == STATUS_OK)
             for (size_t n = 0, c = i % questions[i].every; c < space.candidate_count;
                  n++, c += questions[i].every)
-                if (check_today(n, SIZE_MAX, DAYS))
-                    check_candidate(&setup, &space.row[c]);
+                if (check_is_sampled_today(n, SIZE_MAX, DAYS))
+                    check_bounds_of_candidate(&setup, &space.row[c]);
         CHECK(questions[i].model, space.candidate_count > 10);
         space_release(&space);
         packed_sets_release(&packed_sets);
@@ -227,8 +229,8 @@ static const struct long_steps {
 };
 
 /* Fills *space with the candidates of a question. Returns false, and fails a check, if there is a message. */
-static bool open_long_steps(struct setup *setup, struct space *space, const struct long_steps *q,
-                            struct diag *diag)
+static bool list_candidates_of_long_steps(struct setup *setup, struct space *space,
+                                          const struct long_steps *q, struct diag *diag)
 {
     struct space_open all = {
         .strategy = q->strategy == NULL, .placement = true, .stage_placement = true};
@@ -239,7 +241,7 @@ static bool open_long_steps(struct setup *setup, struct space *space, const stru
     setup->request.global_batch = q->batch;
     setup->request.strategy = q->strategy;
     setup->request.profile = "neutral";
-    subsequences_open(&setup->request, setup);
+    subsequences_set_open_choices(&setup->request, setup);
     ok = ok && space_add(space, setup, q->gpus, all, diag) == STATUS_OK;
     CHECK_TEXT("space", diag->text ? diag->text : "", "");
     return ok;
@@ -247,7 +249,7 @@ static bool open_long_steps(struct setup *setup, struct space *space, const stru
 
 /* Numbers of long steps: all that were tried; those whose time was estimated; those known to lack
  * memory; those that were simulated and do not fit. */
-struct shortened_checks {
+struct long_step_estimate_tally {
     size_t tried, told, lacking, unfit;
     double above, below; /* the largest errors of estimated times, relative, both positive */
 };
@@ -255,8 +257,8 @@ struct shortened_checks {
 /* Checks that the time of a long step, extrapolated from short ones, exceeds the simulated time by
  * at most SHORTENED_ERROR_SHARE, and is at most SHORTENED_DIFFERENCE_SHARE below it; and that a long step does
  * not fit, or fits with a probability below 0.9, if the short ones say so. */
-static void check_shortened(struct shortened_checks *checks, const struct setup *setup,
-                            const struct request *r)
+static void check_long_step_estimate(struct long_step_estimate_tally *checks,
+                                     const struct setup *setup, const struct request *r)
 {
     const struct prediction_question question = {.setup = setup, .request = r};
     struct prediction p = {0};
@@ -286,17 +288,17 @@ static void check_shortened(struct shortened_checks *checks, const struct setup 
     text_release(&label);
 }
 
-static void short_steps_tell_of_long_ones(void)
+static void short_steps_predict_long_ones(void)
 {
-    struct shortened_checks checks = {0};
+    struct long_step_estimate_tally checks = {0};
     for (size_t q = 0; q < ARRAY_LEN(long_steps); q++) {
         struct setup setup = {0};
         struct diag diag = {0};
         struct space space = {0};
-        if (open_long_steps(&setup, &space, &long_steps[q], &diag))
+        if (list_candidates_of_long_steps(&setup, &space, &long_steps[q], &diag))
             for (size_t n = 0, i = 0; i < space.candidate_count; n++, i += long_steps[q].every)
-                if (check_today(n, SIZE_MAX, LONG_DAYS))
-                    check_shortened(&checks, &setup, &space.row[i].request);
+                if (check_is_sampled_today(n, SIZE_MAX, LONG_DAYS))
+                    check_long_step_estimate(&checks, &setup, &space.row[i].request);
         space_release(&space);
         diag_release(&diag);
         setup_release(&setup);
@@ -310,13 +312,13 @@ static void short_steps_tell_of_long_ones(void)
 }
 
 /* The search finds the last length that fits, wherever it begins. */
-static void the_boundary_does_not_depend_on_the_guess(void)
+static void longest_length_ignores_first_guess(void)
 {
     static const int64_t guesses[] = {0, 1024, 300000, 50000000};
     struct setup setup = {0};
     struct diag diag = {0};
     struct length_ladder ladder;
-    if (load_question(&setup, 0, &diag) &&
+    if (load_search_question(&setup, 0, &diag) &&
         CHECK_INT("ladder", ladder_make(&ladder, &setup.request, &diag), STATUS_OK)) {
         int64_t first = 0;
         for (size_t i = 0; i < ARRAY_LEN(guesses); i++) {
@@ -326,7 +328,8 @@ static void the_boundary_does_not_depend_on_the_guess(void)
                 longest_find(&longest, &setup, &setup.request, &ladder, guesses[i], NULL, &diag),
                 STATUS_OK);
             CHECK("at fits", longest.verdict.fits && !longest.next_verdict.fits);
-            CHECK_INT("one step", longest.next_tokens - longest.tokens, ladder.shortest_tokens);
+            CHECK_INT("one step", longest.next_tokens - longest.tokens,
+                      ladder.first_length_or_step_tokens);
             first = first > 0 ? first : longest.tokens;
             CHECK_INT("same", longest.tokens, first);
         }
@@ -351,7 +354,7 @@ static const struct {
 
 /* Sends the signal before the first length is predicted. This case must be the last one, because the program
  * remembers a signal until it ends. */
-static void an_interrupted_search_says_what_it_knows(void)
+static void an_interrupted_search_reports_itself(void)
 {
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
@@ -361,12 +364,12 @@ static void an_interrupted_search_says_what_it_knows(void)
         struct longest_certificate report = {0};
         struct text out = {0}, json = {0};
         struct diag diag = {0};
-        if (load_question(&setup, 0, &diag)) {
+        if (load_search_question(&setup, 0, &diag)) {
             setup.request.seq = interrupted_searches[i].guess;
             longest_certificate_make(&report, &setup, &diag);
             longest_report_print(&(struct screen){.out = &out}, &report, false);
             longest_report_print_json(&json, &report);
-            CHECK_INT("one length", report.longest.built_count, 1);
+            CHECK_INT("one length", report.longest.built_length_count, 1);
             CHECK("text", strncmp(out.data, interrupted_searches[i].text,
                                   strlen(interrupted_searches[i].text)) == 0);
             CHECK("JSON", strstr(json.data, "\"search_ended_early\": true") != NULL);
@@ -383,10 +386,10 @@ static void an_interrupted_search_says_what_it_knows(void)
 }
 
 static const struct check_case cases[] = {
-    {"layers differ where searched choices differ", layers_differ_where_searched_choices_differ},
-    {"nothing is better than its bounds", nothing_is_better_than_its_bounds},
-    {"short steps tell of long ones", short_steps_tell_of_long_ones},
-    {"the boundary does not depend on the guess", the_boundary_does_not_depend_on_the_guess},
-    {"an interrupted search says what it knows", an_interrupted_search_says_what_it_knows},
+    {"layers differ where searched choices differ", layer_keys_differ_by_searched_choice},
+    {"nothing is better than its bounds", no_candidate_beats_its_bounds},
+    {"short steps tell of long ones", short_steps_predict_long_ones},
+    {"the boundary does not depend on the guess", longest_length_ignores_first_guess},
+    {"an interrupted search says what it knows", an_interrupted_search_reports_itself},
 };
 CHECK_MAIN("space", cases)

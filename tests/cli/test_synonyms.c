@@ -11,7 +11,7 @@
 static const char *const columns[] = {"mfu_longhaul", "tokens_per_s_gpu", "step_s",
                                       "device_needed_bytes"};
 
-static bool is_among(const char *word, const char *const *names, size_t count)
+static bool word_is_among(const char *word, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(names[i], word) == 0)
@@ -31,13 +31,13 @@ static bool is_option(const char *name, size_t size, const char *value)
                 bool named = strlen(option->name) == size && memcmp(option->name, name, size) == 0;
                 bool choice = option->kind == OPTION_CHOICE;
                 if (named && (value == NULL || !choice ||
-                              is_among(value, option->names, option->name_count)))
+                              word_is_among(value, option->names, option->name_count)))
                     return true;
             }
     return false;
 }
 
-static bool is_choice(const char *word)
+static bool is_command_or_option_value(const char *word)
 {
     size_t commands, count;
     const struct command *command = command_table(&commands);
@@ -46,8 +46,8 @@ static bool is_choice(const char *word)
             return true;
         for (size_t s = 0; command[c].option_sets[s] != NULL; s++)
             for (size_t i = 0; i < command[c].option_sets[s]->option_count; i++)
-                if (is_among(word, command[c].option_sets[s]->option[i].names,
-                             command[c].option_sets[s]->option[i].name_count))
+                if (word_is_among(word, command[c].option_sets[s]->option[i].names,
+                                  command[c].option_sets[s]->option[i].name_count))
                     return true;
     }
     const struct strategy *strategy = strategies_list(&count);
@@ -61,10 +61,10 @@ static bool is_choice(const char *word)
     for (size_t i = 0; list_table_name(i) != NULL; i++)
         if (strcmp(list_table_name(i), word) == 0)
             return true;
-    return is_among(word, columns, ARRAY_LEN(columns));
+    return word_is_among(word, columns, ARRAY_LEN(columns));
 }
 
-static void what_is_suggested_is_a_name_of_ours(void)
+static void suggested_synonyms_are_known_names(void)
 {
     CHECK("there are synonyms", diag_synonym_count() > 100);
     for (size_t i = 0; i < diag_synonym_count(); i++) {
@@ -72,9 +72,10 @@ static void what_is_suggested_is_a_name_of_ours(void)
         const char *word = diag_synonym(i, &meant);
         const char *blank = strchr(meant, ' ');
         bool instead = strncmp(meant, "--", 2) == 0;
-        CHECK(meant, instead ? blank != NULL &&
-                                   is_option(meant + 2, (size_t)(blank - meant) - 2, blank + 1)
-                             : is_option(meant, strlen(meant), NULL) || is_choice(meant));
+        CHECK(meant,
+              instead
+                  ? blank != NULL && is_option(meant + 2, (size_t)(blank - meant) - 2, blank + 1)
+                  : is_option(meant, strlen(meant), NULL) || is_command_or_option_value(meant));
         CHECK(word, word[strcspn(word, "_ABCDEFGHIJKLMNOPQRSTUVWXYZ")] == '\0');
     }
 }
@@ -96,7 +97,7 @@ static void a_synonym_comes_before_a_misspelling(void)
 }
 
 static const struct check_case cases[] = {
-    {"what is suggested is a name of ours", what_is_suggested_is_a_name_of_ours},
+    {"what is suggested is a name of ours", suggested_synonyms_are_known_names},
     {"a synonym comes before a misspelling", a_synonym_comes_before_a_misspelling},
 };
 CHECK_MAIN("synonyms", cases)

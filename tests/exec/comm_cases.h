@@ -2,7 +2,7 @@
  *
  * A schedule with one op of each kind of communication is written for the number of ranks in `ranks`. Its buffers are
  * named after what they hold after the step: `in` and `odd` are inputs, `exchanged` the result of an all-to-all, and so
- * on (expected()). Each buffer of a rank is filled with input_of() before the step and compared with expected() after it.
+ * on (expected()). Each buffer of a rank is filled with input_of_rank() before the step and compared with expected() after it.
  * Included by test files only. */
 #ifndef TESTS_EXEC_COMM_CASES_H
 #define TESTS_EXEC_COMM_CASES_H
@@ -19,7 +19,7 @@
 enum { EACH = 3, ODD = 10 };
 
 /* Returns the input at element i of a rank: a whole number, so that sums are exact in any dtype and order. */
-static double input_of(uint32_t rank, uint64_t i)
+static double input_of_rank(uint32_t rank, uint64_t i)
 {
     return (double)((rank * 5 + i * 3) % 13) - 6;
 }
@@ -31,7 +31,7 @@ static enum status fill_buffer(void *user, const struct exec_buffer *buffer, str
     (void)user;
     (void)diag;
     for (uint64_t i = 0; i < buffer->element_count; i++)
-        number_write_element(buffer->data, buffer->dtype, i, input_of(buffer->rank, i));
+        number_write_element(buffer->data, buffer->dtype, i, input_of_rank(buffer->rank, i));
     return STATUS_OK;
 }
 
@@ -39,15 +39,15 @@ static double sum_of(uint64_t i)
 {
     double sum = 0;
     for (uint32_t r = 0; r < ranks; r++)
-        sum += input_of(r, i);
+        sum += input_of_rank(r, i);
     return sum;
 }
 
 static double largest_input_at(uint64_t i)
 {
-    double most = input_of(0, i);
+    double most = input_of_rank(0, i);
     for (uint32_t r = 1; r < ranks; r++)
-        most = input_of(r, i) > most ? input_of(r, i) : most;
+        most = input_of_rank(r, i) > most ? input_of_rank(r, i) : most;
     return most;
 }
 
@@ -55,33 +55,33 @@ static double largest_input_at(uint64_t i)
 static double expected(const char *name, uint32_t rank, uint64_t i)
 {
     if (strcmp(name, "exchanged") == 0)
-        return input_of((uint32_t)(i / EACH), rank * EACH + i % EACH);
+        return input_of_rank((uint32_t)(i / EACH), rank * EACH + i % EACH);
     if (strcmp(name, "gathered") == 0)
-        return input_of((uint32_t)(i / EACH), i % EACH);
+        return input_of_rank((uint32_t)(i / EACH), i % EACH);
     if (strcmp(name, "scattered") == 0)
         return sum_of(rank * EACH + i);
     if (strcmp(name, "summed") == 0)
         return sum_of(i);
     if (strcmp(name, "at_root") == 0) /* ranks other than the root keep their input */
-        return rank == ranks / 2 ? sum_of(i) : input_of(rank, i);
+        return rank == ranks / 2 ? sum_of(i) : input_of_rank(rank, i);
     if (strcmp(name, "most") == 0)
         return largest_input_at(i);
     if (strcmp(name, "cast") == 0)
-        return input_of(ranks - 1, i);
+        return input_of_rank(ranks - 1, i);
     if (strcmp(name, "dealt") == 0)
-        return input_of(ranks / 2, rank * EACH + i);
+        return input_of_rank(ranks / 2, rank * EACH + i);
     if (strcmp(name, "next") == 0)
-        return input_of((rank + ranks - 1) % ranks, i);
+        return input_of_rank((rank + ranks - 1) % ranks, i);
     if (strcmp(name, "back") == 0)
-        return input_of((rank + 2) % ranks, i);
+        return input_of_rank((rank + 2) % ranks, i);
     if (strcmp(name, "sent") == 0) /* rank 0 receives nothing and keeps its input */
-        return rank == 0 ? input_of(0, i) : input_of(rank - 1, i);
-    return input_of(rank, i); /* an input */
+        return rank == 0 ? input_of_rank(0, i) : input_of_rank(rank - 1, i);
+    return input_of_rank(rank, i); /* an input */
 }
 
 /* Compares a buffer with expected(), and counts it in *user. */
-static enum status compare_with_expected(void *user, const struct exec_buffer *buffer,
-                                         struct diag *diag)
+static enum status compare_buffer_with_expected(void *user, const struct exec_buffer *buffer,
+                                                struct diag *diag)
 {
     char name[32];
     uint32_t *looked = user;
@@ -169,7 +169,7 @@ static void write_schedule(struct text *text, const char *dtype, int64_t size)
 }
 
 /* Runs the schedule on `count` ranks. size: the bytes of an element of dtype. */
-static void run_all_kinds(uint32_t count, const char *dtype, int64_t size)
+static void run_all_communication_kinds(uint32_t count, const char *dtype, int64_t size)
 {
     struct text text = {0};
     struct hand h;
@@ -179,7 +179,8 @@ static void run_all_kinds(uint32_t count, const char *dtype, int64_t size)
     if (hand_load(&h, text.data)) {
         h.options.measured_steps = 2;
         h.options.finds_unwritten_reads = true;
-        h.io = (struct exec_io){&looked, fill_buffer, compare_with_expected, 0, UINT32_MAX, NULL};
+        h.io = (struct exec_io){&looked, fill_buffer, compare_buffer_with_expected,
+                                0,       UINT32_MAX,  NULL};
         hand_expect(dtype, &h, STATUS_OK, "");
         CHECK_INT("buffers looked at", looked, (int64_t)count * 13);
     }
@@ -190,15 +191,15 @@ static void run_all_kinds(uint32_t count, const char *dtype, int64_t size)
 static void every_collective_gives_its_definition(void)
 {
     for (uint32_t count = 1; count <= 4; count++) {
-        run_all_kinds(count, "f32", 4);
-        run_all_kinds(count, "bf16", 2);
+        run_all_communication_kinds(count, "f32", 4);
+        run_all_communication_kinds(count, "bf16", 2);
     }
 }
 
 static void results_are_equal_over_many_ranks(void)
 {
     for (uint32_t count = 5; count <= 8; count++)
-        run_all_kinds(count, "f32", 4);
+        run_all_communication_kinds(count, "f32", 4);
 }
 
 /* ---- instances ---- */
@@ -248,7 +249,7 @@ static const struct {
      "calls all_reduce with 1 of f32"},
 };
 
-static void members_must_agree(void)
+static void group_members_must_make_same_calls(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(odd_calls); i++) {
         struct text text = {0};
@@ -281,7 +282,7 @@ static const struct check_case comm_cases[] = {
     {"every kind gives what it says, 1 to 4 ranks", every_collective_gives_its_definition},
     {"the same over 5 to 8 ranks", results_are_equal_over_many_ranks},
     {"instances of a group are apart", instances_of_a_group_do_not_mix},
-    {"members must agree", members_must_agree},
+    {"members must agree", group_members_must_make_same_calls},
 };
 
 #endif

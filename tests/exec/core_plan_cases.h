@@ -20,8 +20,8 @@ static const struct step_configuration plain_ring = {.strategy = "ring", .dtype 
 
 /* Runs a step with a legal plan, on the ranks of the plan times the replicas, hp and tp of *s. Returns false if it
  * differs from the reference. variant: chooses the model and what it keeps for its backward. */
-static bool run_plan(const struct core_plan *plan, const struct step_configuration *s,
-                     size_t variant)
+static bool step_with_plan_matches_reference(const struct core_plan *plan,
+                                             const struct step_configuration *s, size_t variant)
 {
     struct transformer model = shapes[variant % 2];
     struct arena arena = {0};
@@ -75,7 +75,7 @@ static bool parse_right_plan(struct core_plan *plan, const char *text)
 #define OWN_HALVES "0,own,0,8,,,0,\n0,own,8,8,,,1,\n"
 
 /* Documents of 8, 4 and 4 tokens on 2 ranks: the rows that ranks receive in a round, by hand. */
-static inline void plans_by_hand(void)
+static inline void plans_receive_rows_counted_by_hand(void)
 {
     static const struct {
         const char *label, *text;
@@ -123,7 +123,7 @@ static inline void plans_by_hand(void)
         if (parse_right_plan(&plan, rows[i].text)) {
             const struct documents *d = core_plan_make_documents(&plan, &arena);
             for (uint32_t r = 0; r < 2; r++) {
-                const struct plan_part *part =
+                const struct plan_round_data_of_rank *part =
                     tile_plan_part(d->list[0].tiles, PLAN_FORWARD, rows[i].round, r);
                 CHECK_INT(rows[i].label, tile_plan_rows_of_owner(part, PLAN_KEYS, !r),
                           rows[i].keys[r]);
@@ -131,7 +131,7 @@ static inline void plans_by_hand(void)
                           rows[i].queries[r]);
                 CHECK_INT(rows[i].label, part->of[PLAN_QUERIES].rows, rows[i].packed[r]);
             }
-            CHECK(rows[i].label, run_plan(&plan, &plain_ring, i));
+            CHECK(rows[i].label, step_with_plan_matches_reference(&plan, &plain_ring, i));
         }
         arena_release(&arena);
         core_plan_release(&plan);
@@ -161,8 +161,8 @@ static inline void random_plans_compute_the_reference(void)
         plan_write_random(&text, &random, ranks, own, window);
         if (s->replicas > 1)
             plan_write_sequence(&text, &random, 1, ranks, own);
-        if (check_today(i, count, matrix_backend != NULL ? 10 : 2) &&
-            parse_right_plan(&plan, text.data) && !run_plan(&plan, s, i))
+        if (check_is_sampled_today(i, count, matrix_backend != NULL ? 10 : 2) &&
+            parse_right_plan(&plan, text.data) && !step_with_plan_matches_reference(&plan, s, i))
             fputs(text.data, stderr);
         core_plan_release(&plan);
         text_release(&text);
@@ -186,8 +186,8 @@ static inline void changed_plans_compute_the_reference(void)
         if (parse_right_plan(&plan, text.data)) {
             plan_change_one_field(&plan, &random);
             if (core_plan_check(&plan, "plan", &diag) == STATUS_OK &&
-                check_today(accepted++, SIZE_MAX, matrix_backend != NULL ? 40 : 8) &&
-                !run_plan(&plan, &plain_ring, i))
+                check_is_sampled_today(accepted++, SIZE_MAX, matrix_backend != NULL ? 40 : 8) &&
+                !step_with_plan_matches_reference(&plan, &plain_ring, i))
                 fputs(text.data, stderr);
         }
         diag_release(&diag);

@@ -184,7 +184,7 @@ static void slow_work_is_no_stall(void)
     hand_release(&h);
 }
 
-static void steps_follow_each_other(void)
+static void warmup_and_measured_steps_run(void)
 {
     struct hand h;
     if (hand_load(&h, common)) {
@@ -222,7 +222,7 @@ static const struct check_case executor_cases[] = {
     {"a host is held by waits on other streams", a_host_is_held_by_waits_on_other_streams},
     {"a step over its limit ends", a_step_over_its_limit_ends},
     {"slow work is no stall", slow_work_is_no_stall},
-    {"steps follow each other", steps_follow_each_other},
+    {"steps follow each other", warmup_and_measured_steps_run},
     {"an unknown backend is refused", an_unknown_backend_is_refused},
 };
 

@@ -20,7 +20,7 @@ static const struct transformer expert_base = {.name = "experts",
                                                .experts_per_token = 4,
                                                .expert_ffn = 20};
 
-static void check_expert_row(const struct request_row *row, const struct transformer *model)
+static void check_expert_request_row(const struct request_row *row, const struct transformer *model)
 {
     check_request_row(row, model, matrix_backend != NULL ? 7 : 1);
 }
@@ -44,7 +44,7 @@ static void routers_compute_the_reference(void)
                                             i % CHOICE_WEIGHTS_COUNT,
                                             (router * 4 + i) % CHOICE_ACTIVATIONS_COUNT,
                                             NULL};
-            check_expert_row(&row, &model);
+            check_expert_request_row(&row, &model);
         }
 }
 
@@ -72,12 +72,12 @@ static void strategies_with_experts_compute_the_reference(void)
         model.router_norm = true;
         model.shared_ffn = i % 2 == 1 ? 24 : 0;
         const int activations = (int)i % CHOICE_ACTIVATIONS_COUNT;
-        check_expert_row(&(struct request_row){expert_requests[i], CHOICE_WEIGHTS_ZERO1,
-                                               activations == CHOICE_ACTIVATIONS_RATIO
-                                                   ? CHOICE_ACTIVATIONS_FULL
-                                                   : activations,
-                                               NULL},
-                         &model);
+        check_expert_request_row(&(struct request_row){expert_requests[i], CHOICE_WEIGHTS_ZERO1,
+                                                       activations == CHOICE_ACTIVATIONS_RATIO
+                                                           ? CHOICE_ACTIVATIONS_FULL
+                                                           : activations,
+                                                       NULL},
+                                 &model);
     }
 }
 
@@ -102,7 +102,7 @@ static void modules_recompute_what_they_dropped(void)
         row.request.recompute_modules = (int)sets[i % ARRAY_LEN(sets)];
         model.shared_ffn = 24;
         model.dense_layers = 1;
-        check_expert_row(&row, &model);
+        check_expert_request_row(&row, &model);
     }
 }
 
@@ -197,7 +197,7 @@ static void experts_over_ranks_compute_the_reference(void)
         model.router_norm = true;
         model.shared_ffn = i % 2 == 1 ? 24 : 0;
         model.dense_layers = i % 3 == 1;
-        check_expert_row(&spread_rows[i], &model);
+        check_expert_request_row(&spread_rows[i], &model);
     }
 }
 
@@ -250,7 +250,7 @@ static void tensor_ranks_compute_the_reference(void)
         model.kv_heads = i % 2 == 1 ? 1 : 4;
         model.shared_ffn = i % 2 == 1 ? 24 : 0;
         model.dense_layers = i % 3 == 2;
-        check_expert_row(&tensor_rows[i], &model);
+        check_expert_request_row(&tensor_rows[i], &model);
     }
 }
 
@@ -307,7 +307,7 @@ static void overlapped_exchanges_compute_the_reference(void)
         model.shared_ffn = i / 2 % 2 == 1 ? 24 : 0;
         row.request.dispatcher = matrix_backend == NULL ? dispatchers[i % 3] : DISPATCHER_ALLTOALL;
         row.request.expert_overlap = 1 + (int)(i % 2);
-        check_expert_row(&row, &model);
+        check_expert_request_row(&row, &model);
     }
 }
 
@@ -384,7 +384,7 @@ static void uneven_routing_computes_the_reference(void)
         routing_set_shares(&routing, &arena, 0, uneven[i % 3]);
         routing_set_shares(&routing, &arena, 1, uneven[i % 2 == 0 ? (i + 1) % 4 : i % 3]);
         row.request.routing = &routing;
-        check_expert_row(&row, &model);
+        check_expert_request_row(&row, &model);
         arena_release(&arena);
     }
 }
@@ -395,7 +395,7 @@ static void even_routing_has_remainders(void)
     for (size_t i = 0; i < ARRAY_LEN(odd_rows); i++) {
         struct transformer model = expert_base;
         model.router = (enum router)(i % ROUTER_COUNT);
-        check_expert_row(&odd_rows[i], &model);
+        check_expert_request_row(&odd_rows[i], &model);
     }
 }
 
@@ -440,7 +440,7 @@ static void check_model_family(const struct transformer *family)
         if (row.activations == CHOICE_ACTIVATIONS_RATIO)
             row.activations = CHOICE_ACTIVATIONS_SELECTIVE;
         if (!family->attention_sinks || strcmp(row.request.strategy, "upipe") != 0)
-            check_expert_row(&row, family);
+            check_expert_request_row(&row, family);
     }
     for (size_t k = 0; k < ARRAY_LEN(tables); k++)
         for (size_t i = 0; i < tables[k].count; i++) {
@@ -458,7 +458,7 @@ static void check_model_family(const struct transformer *family)
                 row.request.routing = &routing;
             else
                 model.dense_layers = i % 3 == 1;
-            check_expert_row(&row, &model);
+            check_expert_request_row(&row, &model);
             arena_release(&arena);
         }
 }

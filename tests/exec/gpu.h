@@ -10,7 +10,7 @@
 
 enum { GPU_SKIPPED = 77 };
 
-static inline void gpu_say(void *user, const char *key, const char *value)
+static inline void gpu_print_key_value(void *user, const char *key, const char *value)
 {
     (void)user;
     printf("# %s=%s\n", key, value);
@@ -21,7 +21,7 @@ static inline bool gpu_is_there(void)
 {
     const struct backend *cuda = backend_find("cuda");
     struct diag diag = {0};
-    bool there = cuda->describe(gpu_say, NULL, &diag) == STATUS_OK;
+    bool there = cuda->describe(gpu_print_key_value, NULL, &diag) == STATUS_OK;
     if (!there)
         printf("skipped: %s", diag.text);
     diag_release(&diag);

@@ -22,7 +22,7 @@ static const struct transformer latent_base = {.name = "latent",
                                                .rope_dim = 4,
                                                .v_dim = 7};
 
-static void check_latent_row(const struct request_row *row, const struct transformer *model)
+static void check_latent_request_row(const struct request_row *row, const struct transformer *model)
 {
     check_request_row(row, model, matrix_backend != NULL ? 9 : 1);
 }
@@ -160,13 +160,13 @@ static const struct request_row latent_rows[] = {
 };
 
 /* Expanded queries, keys and values are computed again, in the rows that otherwise keep all activations. */
-static void expanded_tensors_are_computed_again(void)
+static void expanded_latents_are_recomputed(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(latent_rows); i++) {
         struct request_row row = latent_rows[i];
         row.request.up_projection = UP_PROJECTION_RECOMPUTE;
         if (row.activations == CHOICE_ACTIVATIONS_KEEP)
-            check_latent_row(&row, &latent_base);
+            check_latent_request_row(&row, &latent_base);
     }
 }
 
@@ -180,7 +180,7 @@ static void modules_of_latents_are_computed_again(void)
             1 << RECOMPUTE_MLA_UP_PROJ | 1 << RECOMPUTE_LAYERNORM | 1 << RECOMPUTE_MLP;
         if (row.activations == CHOICE_ACTIVATIONS_KEEP ||
             row.activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE)
-            check_latent_row(&row, &latent_base);
+            check_latent_request_row(&row, &latent_base);
     }
 }
 
@@ -198,7 +198,7 @@ static void latents_are_exchanged(void)
                 (again && row.activations != CHOICE_ACTIVATIONS_KEEP))
                 continue;
             checked++;
-            check_latent_row(&row, &latent_base);
+            check_latent_request_row(&row, &latent_base);
         }
     CHECK_INT("latent_rows", checked > 10, 1);
 }
@@ -206,7 +206,7 @@ static void latents_are_exchanged(void)
 static void strategies_with_latents_compute_the_reference(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(latent_rows); i++)
-        check_latent_row(&latent_rows[i], &latent_base);
+        check_latent_request_row(&latent_rows[i], &latent_base);
 }
 
 /* Checks models without a latent vector of queries, with v wider than k, with a window, and with experts: the first in
@@ -233,7 +233,7 @@ static void shapes_of_latents_compute_the_reference(void)
         for (size_t k = 0; k < ARRAY_LEN(latent_rows); k += i == 0 ? 1 : 4)
             if (i != 3 ||
                 (latent_rows[k].request.tp < 2 && latent_rows[k].request.subsequences == 0))
-                check_latent_row(&latent_rows[k], &model);
+                check_latent_request_row(&latent_rows[k], &model);
     }
 }
 
@@ -243,7 +243,7 @@ static void shapes_of_latents_compute_the_reference(void)
         {"latents are exchanged", latents_are_exchanged},                                          \
         {"modules are computed again", modules_of_latents_are_computed_again},                     \
     {                                                                                              \
-        "expanded tensors are computed again", expanded_tensors_are_computed_again                 \
+        "expanded tensors are computed again", expanded_latents_are_recomputed                     \
     }
 
 #endif

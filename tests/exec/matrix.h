@@ -349,8 +349,9 @@ static inline void add_row(struct matrix_rows *rows, const struct matrix_row *pr
 
 /* Draws products with the pair (f: i, g: j), and adds the legal one that covers the most open pairs. If no drawn
  * product is legal, it marks the pair as refused. */
-static inline void cover_pair(struct matrix_rows *rows, const struct factors *factors,
-                              struct check_random *random, int f, uint8_t i, int g, uint8_t j)
+static inline void cover_pair_of_levels(struct matrix_rows *rows, const struct factors *factors,
+                                        struct check_random *random, int f, uint8_t i, int g,
+                                        uint8_t j)
 {
     struct matrix_row best, product;
     struct choices choices;
@@ -391,7 +392,7 @@ static inline struct matrix_rows *rows_covering_pairs(const struct factors *fact
             for (uint8_t i = 0; i < factors->levels[f]; i++)
                 for (uint8_t j = 0; j < factors->levels[g]; j++)
                     if (rows->covered[index_of_level(f, i)][index_of_level(g, j)] == PAIR_OPEN)
-                        cover_pair(rows, factors, &random, f, i, g, j);
+                        cover_pair_of_levels(rows, factors, &random, f, i, g, j);
     return rows;
 }
 
@@ -402,7 +403,8 @@ static inline void rows_free(struct matrix_rows *rows)
 }
 
 /* Checks that every pair was covered or refused, and that every level of every factor is in some row. */
-static inline void rows_check(const struct matrix_rows *rows, const struct factors *factors)
+static inline void rows_check_all_pairs_covered(const struct matrix_rows *rows,
+                                                const struct factors *factors)
 {
     char label[64];
     for (int f = 0; f < FACTOR_COUNT; f++)
@@ -462,21 +464,22 @@ static inline bool check_choices(const struct choices *choices, bool poison)
 }
 
 /* Checks the choices if they are in the sample of the day: one of `days` of all that a program passes to this function
- * (check_today()). */
-static inline bool check_choices_today(const struct choices *choices, bool poison, size_t days)
+ * (check_is_sampled_today()). */
+static inline bool check_choices_if_sampled_today(const struct choices *choices, bool poison,
+                                                  size_t days)
 {
     static size_t calls;
-    return !check_today(calls++, SIZE_MAX, days) || check_choices(choices, poison);
+    return !check_is_sampled_today(calls++, SIZE_MAX, days) || check_choices(choices, poison);
 }
 
 /* Checks the choices of a request, with poison, if they are in the sample of the day. A request that does not resolve
  * is a failure. */
-static inline void check_request_today(const struct request *request, size_t days)
+static inline void check_request_if_sampled_today(const struct request *request, size_t days)
 {
     struct choices choices;
     struct diag diag = {0};
     if (CHECK_INT(request->strategy, resolve_choices(&choices, request, NULL, &diag), STATUS_OK))
-        check_choices_today(&choices, true, days);
+        check_choices_if_sampled_today(&choices, true, days);
     else
         fputs(diag.text, stderr);
     diag_release(&diag);
@@ -489,7 +492,7 @@ static inline void check_rows(const struct matrix_rows *rows, bool poison, size_
     size_t checked = 0;
     for (size_t r = 0; r < rows->count; r++) {
         struct choices choices;
-        if (days > 0 && !check_today(r, rows->count, days))
+        if (days > 0 && !check_is_sampled_today(r, rows->count, days))
             continue;
         if (checked > 0 && checked % 25 == 0) /* for a run that is ended early */
             printf("%zu schedules checked\n", checked);

@@ -20,7 +20,7 @@ struct mutant {
 };
 
 /* Copies all of a schedule but its roles, its ops and its plan of memory. */
-static inline void copy_tables(struct ir *to, const struct ir *from)
+static inline void copy_ir_without_ops(struct ir *to, const struct ir *from)
 {
     to->mesh = from->mesh;
     to->layout = from->layout;
@@ -68,7 +68,7 @@ struct mutant_writer {
 /* Appends op `op` of w->from to w->to. It waits for the same ops as before, except those that are not written yet.
  * With w->renew it also waits for each earlier op that conflicts with it, and waits that follow from others are left
  * out. */
-static inline void write_op(struct mutant_writer *w, uint32_t op)
+static inline void write_op_of_mutant(struct mutant_writer *w, uint32_t op)
 {
     const struct op_table *t = &w->from->op;
     struct view view[16];
@@ -95,7 +95,7 @@ static inline void write_op(struct mutant_writer *w, uint32_t op)
     }
     uint32_t at = w->to->op.count;
     if (w->is_derived_again) {
-        enum order_op_place place = order_op_place_of(w->from, op);
+        enum order_op_kind place = order_kind_of_op(w->from, op);
         order_open_op(&w->order, place, t->stream[op]);
         for (uint32_t k = 0; k < count; k++)
             waits_add_op(w->waits, wait[k].i);
@@ -138,14 +138,14 @@ static inline void write_mutant(const struct mutant *m, struct ir *to)
     struct mutant_writer w = {.from = m->ir, .to = to, .is_derived_again = m->is_derived_again};
     w.row = heap_alloc(m->ir->op.count + 1, sizeof *w.row);
     memset(w.row, 0xff, m->ir->op.count * sizeof *w.row);
-    copy_tables(to, m->ir);
+    copy_ir_without_ops(to, m->ir);
     for (uint32_t i = 0, r = 0; r < m->ir->role_count; r++) { /* a role, then its ops */
         const struct role *role = &m->ir->role[r];
         ir_add_role(to, role->name, role->axis, role->axis_count);
         order_begin_list(&w.order, to->stream_count, to->op.count);
         w.waits = waits_new(&w.order, to->buffer.count);
         for (; i < m->count && ir_role_of_op(m->ir, m->list[i]) == r; i++)
-            write_op(&w, m->list[i]);
+            write_op_of_mutant(&w, m->list[i]);
         waits_free(w.waits);
         order_release(&w.order);
     }

@@ -23,7 +23,7 @@ static inline uint32_t draw_below(struct mutant *m, uint32_t count)
 typedef bool op_test(const struct ir *ir, uint32_t op);
 
 /* Returns a random op that passes the test, or IR_NONE. */
-static inline uint32_t draw_op(struct mutant *m, op_test *test)
+static inline uint32_t draw_op_passing(struct mutant *m, op_test *test)
 {
     uint32_t begin = draw_below(m, m->ir->op.count);
     for (uint32_t i = 0; i < m->ir->op.count; i++) {
@@ -59,7 +59,7 @@ static inline bool has_waits(const struct ir *ir, uint32_t op)
 /* An op loses one of its waits. */
 static inline bool remove_wait(struct mutant *m)
 {
-    uint32_t op = draw_op(m, has_waits);
+    uint32_t op = draw_op_passing(m, has_waits);
     if (op == IR_NONE)
         return false;
     op_id *wait = &m->ir->wait[m->ir->op.wait_begin[op]];
@@ -73,7 +73,7 @@ static inline bool remove_wait(struct mutant *m)
 /* An op waits for an earlier op than it should. */
 static inline bool wait_for_earlier_op(struct mutant *m)
 {
-    uint32_t op = draw_op(m, has_waits);
+    uint32_t op = draw_op_passing(m, has_waits);
     if (op == IR_NONE)
         return false;
     op_id *wait = &m->ir->wait[m->ir->op.wait_begin[op] + draw_below(m, m->ir->op.wait_count[op])];
@@ -124,7 +124,7 @@ static inline bool is_sync(const struct ir *ir, uint32_t op)
     return work_kind_info(ir->op.kind[op])->stream == STREAM_SYNC;
 }
 
-static inline bool is_no_sync(const struct ir *ir, uint32_t op)
+static inline bool is_not_sync(const struct ir *ir, uint32_t op)
 {
     return !is_sync(ir, op);
 }
@@ -150,7 +150,7 @@ static inline void list_all_but_one_op(struct mutant *m, uint32_t op)
 
 static inline bool skip_sync(struct mutant *m)
 {
-    uint32_t op = draw_op(m, is_sync);
+    uint32_t op = draw_op_passing(m, is_sync);
     if (op != IR_NONE)
         list_all_but_one_op(m, op);
     return op != IR_NONE;
@@ -160,7 +160,7 @@ static inline bool skip_sync(struct mutant *m)
 
 static inline bool skip_op(struct mutant *m)
 {
-    list_all_but_one_op(m, draw_op(m, is_no_sync));
+    list_all_but_one_op(m, draw_op_passing(m, is_not_sync));
     return true;
 }
 
@@ -172,7 +172,7 @@ static inline bool is_reduction(const struct ir *ir, uint32_t op)
 
 static inline bool skip_reduction(struct mutant *m)
 {
-    uint32_t op = draw_op(m, is_reduction);
+    uint32_t op = draw_op_passing(m, is_reduction);
     if (op != IR_NONE)
         list_all_but_one_op(m, op);
     return op != IR_NONE;
@@ -180,7 +180,7 @@ static inline bool skip_reduction(struct mutant *m)
 
 static inline bool repeat_op(struct mutant *m)
 {
-    uint32_t op = draw_op(m, is_no_sync);
+    uint32_t op = draw_op_passing(m, is_not_sync);
     list_all_ops(m);
     memmove(&m->list[op + 1], &m->list[op], (m->count - op) * sizeof *m->list);
     m->count++;
@@ -192,7 +192,7 @@ static inline bool repeat_op(struct mutant *m)
 /* Moves an op up to six places towards the front of the list. */
 static inline bool move_op_earlier(struct mutant *m)
 {
-    uint32_t op = draw_op(m, is_no_sync);
+    uint32_t op = draw_op_passing(m, is_not_sync);
     if (op == 0)
         return false;
     uint32_t to = op - 1 - draw_below(m, op < 6 ? op : 6);
@@ -216,14 +216,14 @@ static inline void set_operand(struct ir *ir, uint32_t op, uint32_t k, struct vi
 {
     struct ir_range range = {view.buffer,
                              ir_add_extent(ir, (struct ir_extent){view.begin, view.count})};
-    ir->operand[ir->op.operand_begin[op] + k] = ir_add_range(ir, range) | IR_RANGE;
+    ir->operand[ir->op.operand_begin[op] + k] = ir_add_range(ir, range) | IR_OPERAND_IS_RANGE_ROW;
 }
 
 /* Moves the element range of an operand within its buffer. */
 static inline bool shift_view(struct mutant *m)
 {
     struct ir *ir = m->ir;
-    uint32_t op = draw_op(m, has_operands);
+    uint32_t op = draw_op_passing(m, has_operands);
     uint32_t k = draw_below(m, ir->op.read_count[op] + ir->op.write_count[op]);
     struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
     uint64_t elements = ir_buffer_elements(ir, view.buffer), room = elements - view.count;
@@ -243,7 +243,7 @@ static inline bool shift_view(struct mutant *m)
 static inline bool replace_buffer(struct mutant *m)
 {
     struct ir *ir = m->ir;
-    uint32_t op = draw_op(m, has_operands);
+    uint32_t op = draw_op_passing(m, has_operands);
     uint32_t k = draw_below(m, ir->op.read_count[op] + ir->op.write_count[op]);
     struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
     uint32_t b = view.buffer.i, begin = draw_below(m, ir->buffer.count);
@@ -270,7 +270,7 @@ static inline bool is_attention(const struct ir *ir, uint32_t op)
 /* Attention has the other mask, or a causal one that is off by a token. */
 static inline bool exchange_mask(struct mutant *m)
 {
-    uint32_t op = draw_op(m, is_attention);
+    uint32_t op = draw_op_passing(m, is_attention);
     struct work *work = give_own_shape(m->ir, op);
     int64_t by = check_random_i64(m->random, 0, 2);
     if (by == 2 || work->attention.mask == MASK_FULL)
@@ -290,7 +290,7 @@ static inline bool is_communication(const struct ir *ir, uint32_t op)
 /* A message or collective goes to another group. */
 static inline bool exchange_group(struct mutant *m)
 {
-    uint32_t op = draw_op(m, is_communication);
+    uint32_t op = draw_op_passing(m, is_communication);
     if (op == IR_NONE || m->ir->group_count < 2)
         return false;
     struct work *work = give_own_shape(m->ir, op);
@@ -310,7 +310,7 @@ static inline bool has_peer(const struct ir *ir, uint32_t op)
 /* A message goes the other way, or one member farther. */
 static inline bool exchange_peer(struct mutant *m)
 {
-    uint32_t op = draw_op(m, has_peer);
+    uint32_t op = draw_op_passing(m, has_peer);
     if (op == IR_NONE)
         return false;
     struct work *work = give_own_shape(m->ir, op);
@@ -329,7 +329,7 @@ static inline bool is_all_reduce(const struct ir *ir, uint32_t op)
 /* An all-reduce takes the maximum in place of the sum, or the sum in place of the maximum. */
 static inline bool exchange_reduction(struct mutant *m)
 {
-    uint32_t op = draw_op(m, is_all_reduce);
+    uint32_t op = draw_op_passing(m, is_all_reduce);
     if (op == IR_NONE)
         return false;
     give_own_shape(m->ir, op)->all_reduce.op ^= 1;
@@ -337,7 +337,7 @@ static inline bool exchange_reduction(struct mutant *m)
     return true;
 }
 
-static inline bool shape_can_change(const struct ir *ir, uint32_t op)
+static inline bool shape_can_be_made_wrong(const struct ir *ir, uint32_t op)
 {
     int kind = ir->op.kind[op];
     return kind == WORK_ROPE || kind == WORK_ROPE_BACKWARD || kind == WORK_GELU_BACKWARD ||
@@ -350,7 +350,7 @@ static inline bool shape_can_change(const struct ir *ir, uint32_t op)
  * form. */
 static inline bool change_shape(struct mutant *m)
 {
-    uint32_t op = draw_op(m, shape_can_change);
+    uint32_t op = draw_op_passing(m, shape_can_be_made_wrong);
     struct work *work = give_own_shape(m->ir, op);
     snprintf(m->what, sizeof m->what, "op %u (%s): wrong shape", op, kind_of(m->ir, op));
     switch (work->kind) {
@@ -399,10 +399,11 @@ static inline uint32_t draw_op_with_parameters(struct mutant *m)
 }
 
 /* Returns another value that the text form allows for the parameter, or `old` when the draw finds none. */
-static inline int64_t other_value(struct mutant *m, const struct work_param *p, int64_t old)
+static inline int64_t other_parameter_value(struct mutant *m, const struct work_param *p,
+                                            int64_t old)
 {
     uint32_t groups = m->ir->group_count + p->optional;
-    if (p->is_group)
+    if (p->is_value_group_id)
         return groups == 0 ? old : draw_below(m, groups);
     if (p->value_names)
         return draw_below(m, p->value_count);
@@ -414,14 +415,14 @@ static inline int64_t other_value(struct mutant *m, const struct work_param *p, 
 
 /* Changes a parameter of an op. everywhere: of all ops of its kind that have the same value there; returns false if
  * that is only one op. */
-static inline bool other_scalar(struct mutant *m, bool everywhere)
+static inline bool change_scalar_parameter(struct mutant *m, bool everywhere)
 {
     struct ir *ir = m->ir;
     uint32_t op = draw_op_with_parameters(m), changed = 0;
     uint8_t kind = ir->op.kind[op];
     uint32_t i = draw_below(m, work_kind_info(kind)->param_count);
     const struct work_param *p = &work_kind_info(kind)->param[i];
-    int64_t old = ir_work(ir, op)->p[i], value = other_value(m, p, old);
+    int64_t old = ir_work(ir, op)->p[i], value = other_parameter_value(m, p, old);
     if (value == old)
         return false;
     for (uint32_t o = 0; o < ir->op.count; o++)
@@ -436,12 +437,12 @@ static inline bool other_scalar(struct mutant *m, bool everywhere)
 
 static inline bool change_scalar(struct mutant *m)
 {
-    return other_scalar(m, false);
+    return change_scalar_parameter(m, false);
 }
 
 static inline bool change_scalars(struct mutant *m)
 {
-    return other_scalar(m, true);
+    return change_scalar_parameter(m, true);
 }
 
 /* Scales all gradients, and in half of the draws the loss, by one factor, as if they were summed over a step instead of

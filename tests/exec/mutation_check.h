@@ -41,7 +41,7 @@ static inline int compare_begins(const void *a, const void *b)
 
 /* True if two ops of a role access a common byte, one of them writing, and may run in either order. It compares
  * all pairs of byte ranges, by addresses only. */
-static inline bool order_is_open(const struct ir *ir, uint32_t role)
+static inline bool role_has_unordered_conflict(const struct ir *ir, uint32_t role)
 {
     struct order order = {0};
     struct bytes *all = heap_alloc(ir->operand_count + 1, sizeof *all);
@@ -71,11 +71,11 @@ static inline bool order_is_open(const struct ir *ir, uint32_t role)
     return open;
 }
 
-static inline bool any_order_is_open(const struct ir *ir)
+static inline bool any_role_has_unordered_conflict(const struct ir *ir)
 {
     bool open = false;
     for (uint32_t role = 0; role < ir->role_count && !open; role++)
-        open = order_is_open(ir, role);
+        open = role_has_unordered_conflict(ir, role);
     return open;
 }
 
@@ -84,9 +84,10 @@ enum mutant_outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_REFUSED };
 
 /* Runs a schedule beside the reference and leaves the comparison in *check. stall_s: the seconds without progress after
  * which the run fails. */
-static inline enum mutant_outcome run_mutant(struct reference_check *check, const struct ir *ir,
-                                             const struct transformer *model, uint64_t seed,
-                                             double stall_s)
+static inline enum mutant_outcome run_schedule_beside_reference(struct reference_check *check,
+                                                                const struct ir *ir,
+                                                                const struct transformer *model,
+                                                                uint64_t seed, double stall_s)
 {
     /* Ranks that share a GPU may wait for each other on the device, and the watcher takes such a wait for work, not
      * for a stall. So step_limit_s ends the run: a step of these small schedules takes well below a second. */
@@ -104,14 +105,14 @@ static inline enum mutant_outcome run_mutant(struct reference_check *check, cons
 
 /* True if both schedules pass the numeric check with the same errors, loss and norm, to the last bit, on two
  * seeds. */
-static inline bool same_outputs(const struct ir *a, const struct ir *b,
-                                const struct transformer *model)
+static inline bool schedules_give_same_outputs(const struct ir *a, const struct ir *b,
+                                               const struct transformer *model)
 {
     bool same = true;
     for (uint64_t seed = 21; seed <= 22 && same; seed++) {
         struct reference_check x = {0}, y = {0};
-        same = run_mutant(&x, a, model, seed, 60) == OUTCOME_RIGHT &&
-               run_mutant(&y, b, model, seed, 60) == OUTCOME_RIGHT &&
+        same = run_schedule_beside_reference(&x, a, model, seed, 60) == OUTCOME_RIGHT &&
+               run_schedule_beside_reference(&y, b, model, seed, 60) == OUTCOME_RIGHT &&
                memcmp(x.loss, y.loss, sizeof x.loss) == 0 && x.gradient_norm == y.gradient_norm;
         for (uint32_t i = 0; i < x.row_count && same; i++)
             same = memcmp(x.rows[i].error, y.rows[i].error, sizeof x.rows[i].error) == 0;
@@ -123,14 +124,14 @@ static inline bool same_outputs(const struct ir *a, const struct ir *b,
 
 /* Counts a mutant in *tally: whether the verifier, the numeric check, both or neither catch it. Prints a mutant that
  * neither catches if it has survived, or if `list` is set. */
-static inline void judge_mutant(struct mutant_tally *tally, const char *name,
-                                const struct mutant *m, const struct ir *mutant,
-                                const struct choices *choices, bool list)
+static inline void count_mutant_outcome(struct mutant_tally *tally, const char *name,
+                                        const struct mutant *m, const struct ir *mutant,
+                                        const struct choices *choices, bool list)
 {
     struct reference_check check = {0};
     bool verifier = verify(mutant, NULL, "mutant", NULL, NULL) != STATUS_OK;
     enum mutant_outcome outcome =
-        run_mutant(&check, mutant, choices->model, 21, verifier ? 0.5 : 60);
+        run_schedule_beside_reference(&check, mutant, choices->model, 21, verifier ? 0.5 : 60);
     bool caught = outcome != OUTCOME_RIGHT;
     reference_check_release(&check);
     tally->made++;
@@ -142,7 +143,8 @@ static inline void judge_mutant(struct mutant_tally *tally, const char *name,
         return;
     struct ir original = {0};
     step_build(&original, choices, NULL);
-    bool equivalent = !any_order_is_open(mutant) && same_outputs(mutant, &original, choices->model);
+    bool equivalent = !any_role_has_unordered_conflict(mutant) &&
+                      schedules_give_same_outputs(mutant, &original, choices->model);
     ir_release(&original);
     tally->equivalent += equivalent;
     tally->survived += !equivalent;
@@ -159,7 +161,7 @@ static inline void judge_mutant(struct mutant_tally *tally, const char *name,
 enum { TOKENS_WITHOUT_KEYS = 2 };
 
 /* Returns random choices that are legal, of at most 4 ranks, and in mutation_dtype. */
-static inline struct choices draw_choices(struct check_random *random)
+static inline struct choices draw_legal_choices(struct check_random *random)
 {
     struct factors factors = factors_with_all_levels();
     struct choices choices;
@@ -184,7 +186,7 @@ static inline bool make_and_judge_mutant(struct mutant_tally *tally, int kind,
                                          struct check_random *random, bool list)
 {
     for (int draw = 0; draw < 200; draw++) {
-        struct choices choices = draw_choices(random);
+        struct choices choices = draw_legal_choices(random);
         struct ir ir = {0}, anew = {0};
         struct mutant m = {.ir = &ir, .random = random};
         bool made = step_build(&ir, &choices, NULL) == STATUS_OK && mutations[kind].make(&m);
@@ -195,8 +197,8 @@ static inline bool make_and_judge_mutant(struct mutant_tally *tally, int kind,
                 list_all_ops(&m);
             if (m.list != NULL)
                 write_mutant(&m, &anew);
-            judge_mutant(tally, mutations[kind].name, &m, m.list != NULL ? &anew : &ir, &choices,
-                         list);
+            count_mutant_outcome(tally, mutations[kind].name, &m, m.list != NULL ? &anew : &ir,
+                                 &choices, list);
         }
         free(m.list);
         ir_release(&ir);

@@ -126,7 +126,7 @@ static inline enum status one_op_fill(void *user, const struct exec_buffer *buff
     (void)diag;
     const struct one_op *o = user;
     struct check_random r = {o->seed * 977 + buffer->buffer};
-    int64_t limit = bench_index_limit(&o->work);
+    int64_t limit = bench_index_operand_limit(&o->work);
     uint32_t read = 0;
     while (read + 1 < o->reads && o->read[read] != buffer->buffer)
         read++;

@@ -31,7 +31,8 @@ static inline struct trial trial_new(struct work work, struct check_random *rand
     return t;
 }
 
-static inline void *trial_memory(struct operand *operand, uint64_t count, enum dtype dtype)
+static inline void *trial_allocate_operand(struct operand *operand, uint64_t count,
+                                           enum dtype dtype)
 {
     *operand = (struct operand){heap_zalloc(count + 1, 8), count, (uint8_t)dtype};
     return operand->data;
@@ -40,16 +41,18 @@ static inline void *trial_memory(struct operand *operand, uint64_t count, enum d
 /* Adds a read of random numbers in [-1, 1). */
 static inline float *trial_read(struct trial *t, int64_t count)
 {
-    float *data = trial_memory(&t->call.read[t->call.read_count++], (uint64_t)count, DTYPE_F32);
+    float *data =
+        trial_allocate_operand(&t->call.read[t->call.read_count++], (uint64_t)count, DTYPE_F32);
     for (int64_t i = 0; i < count; i++)
         data[i] = (float)(2 * check_random_double(t->random) - 1);
     return data;
 }
 
 /* Adds a read of random integers in low..high. */
-static inline int32_t *trial_index(struct trial *t, int64_t count, int64_t low, int64_t high)
+static inline int32_t *trial_read_indices(struct trial *t, int64_t count, int64_t low, int64_t high)
 {
-    int32_t *data = trial_memory(&t->call.read[t->call.read_count++], (uint64_t)count, DTYPE_I32);
+    int32_t *data =
+        trial_allocate_operand(&t->call.read[t->call.read_count++], (uint64_t)count, DTYPE_I32);
     for (int64_t i = 0; i < count; i++)
         data[i] = (int32_t)check_random_i64(t->random, low, high);
     return data;
@@ -58,14 +61,15 @@ static inline int32_t *trial_index(struct trial *t, int64_t count, int64_t low, 
 /* Adds a write, filled with NaN so that an element that the kernel skips is noticed. */
 static inline float *trial_write(struct trial *t, int64_t count)
 {
-    float *data = trial_memory(&t->call.write[t->call.write_count++], (uint64_t)count, DTYPE_F32);
+    float *data =
+        trial_allocate_operand(&t->call.write[t->call.write_count++], (uint64_t)count, DTYPE_F32);
     for (int64_t i = 0; i < count; i++)
         data[i] = NAN;
     return data;
 }
 
 /* Adds a write that is in place of read k. */
-static inline float *trial_in_place(struct trial *t, uint32_t k)
+static inline float *trial_write_in_place(struct trial *t, uint32_t k)
 {
     t->call.write[t->call.write_count++] = t->call.read[k];
     return t->call.read[k].data;
@@ -74,7 +78,7 @@ static inline float *trial_in_place(struct trial *t, uint32_t k)
 /* Calls the kernel. Returns what the kernel returns: NULL, or the text of an error. */
 static inline const char *trial_run(struct trial *t)
 {
-    const struct cpu_math_row *row = &cpu_math_rows[t->work.kind];
+    const struct cpu_kernel_table_row *row = &cpu_math_rows[t->work.kind];
     t->call.work = &t->work;
     t->work.reads = t->call.read_count;
     t->work.writes = t->call.write_count;
@@ -161,8 +165,9 @@ static inline double weighted_sum_of_outputs(const struct plain *p)
 
 /* Checks that `got` is the gradient, with respect to input k, of the weighted sum of outputs, plus `before`
  * (NULL: nothing was there). It compares fewer than 120 elements, evenly spread. */
-static inline void gradient_agrees(const char *label, struct plain *p, int k, const float *got,
-                                   const float *before, double tolerance)
+static inline void check_gradient_by_differences(const char *label, struct plain *p, int k,
+                                                 const float *got, const float *before,
+                                                 double tolerance)
 {
     int64_t count = p->in_count[k], step = count > 60 ? count / 60 : 1;
     float *picked = heap_alloc((size_t)count + 1, sizeof *picked);

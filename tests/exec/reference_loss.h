@@ -19,7 +19,7 @@ static inline double loss_of(struct reference *r, const struct reference_batch *
     return loss;
 }
 
-static inline double gradients_of(struct reference *r, const struct reference_batch *b)
+static inline double loss_and_gradients_of(struct reference *r, const struct reference_batch *b)
 {
     double loss = NAN;
     struct diag diag = {0};
@@ -30,7 +30,7 @@ static inline double gradients_of(struct reference *r, const struct reference_ba
 }
 
 /* Returns the norm of a - b; b NULL: of a. */
-static inline double norm_of(const double *a, const double *b, size_t count)
+static inline double norm_of_difference(const double *a, const double *b, size_t count)
 {
     double sum = 0;
     for (size_t i = 0; i < count; i++)

@@ -27,7 +27,7 @@ static inline void check_request_row(const struct request_row *row, const struct
     request.dtype = DTYPE_F32;
     request.gpus_per_node = 2;
     request.sm = 80;
-    check_request_today(&request, days);
+    check_request_if_sampled_today(&request, days);
 }
 
 #endif

@@ -193,7 +193,7 @@ static inline enum status step_run(struct executed_step *step, const char *label
 
 /* True if a buffer of the schedule is bound to the kind. There is no master copy, for example, when the
  * optimizer updates the parameters themselves. */
-static inline bool step_binds(const struct executed_step *step, int kind)
+static inline bool step_binds_a_buffer_to_kind(const struct executed_step *step, int kind)
 {
     const struct ir *ir = &step->ir;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
@@ -241,7 +241,8 @@ static inline void step_compare(struct executed_step *step, const char *label, c
 }
 
 /* Runs one step and checks that loss, gradients, and parameters and masters after AdamW agree with the reference. */
-static inline void step_check(struct executed_step *step, const char *label, double tolerance)
+static inline void step_check_against_reference(struct executed_step *step, const char *label,
+                                                double tolerance)
 {
     struct reference_batch batch = {.tokens = step->tokens,
                                     .sequences = step->ir.global_batch,
@@ -262,7 +263,7 @@ static inline void step_check(struct executed_step *step, const char *label, dou
     training_update_reference(step->reference, &step->ir, &step_adamw, 1);
     step_compare(step, label, "gradient", BINDING_GRAD, tolerance);
     step_compare(step, label, "parameter", BINDING_PARAM, tolerance);
-    if (step_binds(step, BINDING_MASTER))
+    if (step_binds_a_buffer_to_kind(step, BINDING_MASTER))
         step_compare(step, label, "master", BINDING_MASTER, tolerance);
 }
 

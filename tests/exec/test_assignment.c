@@ -62,7 +62,7 @@ static const struct {
      "hand.ir: error: op 0 (send) on rank 1 reaches past the end of group g\n"},
 };
 
-static void what_cannot_run_is_refused(void)
+static void unexecutable_ops_are_refused(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct hand h;
@@ -125,7 +125,7 @@ static void messages_match_first_in_first_out(void)
 }
 
 static const struct check_case cases[] = {
-    {"what cannot run is refused", what_cannot_run_is_refused},
+    {"what cannot run is refused", unexecutable_ops_are_refused},
     {"arenas must be planned and hold their buffers",
      arenas_must_be_planned_and_hold_their_buffers},
     {"messages match first in first out", messages_match_first_in_first_out},

@@ -154,7 +154,7 @@ static void chunks_are_gathered_in_sequence(void)
         CHECK_INT("in order", seen.value[1][i], i);
 }
 
-static void what_does_not_fit_is_refused(void)
+static void indivisible_tensor_cuts_are_refused(void)
 {
     struct hand h;
     if (hand_load(&h, "longhaul schedule 1\nmesh tp=2\n"
@@ -175,6 +175,6 @@ static const struct check_case cases[] = {
     {"tensors go out in parts and come back", tensors_go_out_in_parts_and_come_back},
     {"tokens follow the layout", tokens_follow_the_layout},
     {"chunks are gathered in sequence", chunks_are_gathered_in_sequence},
-    {"what does not fit is refused", what_does_not_fit_is_refused},
+    {"what does not fit is refused", indivisible_tensor_cuts_are_refused},
 };
 CHECK_MAIN("bindings", cases)

@@ -555,7 +555,8 @@ static void a_process_that_is_stopped_is_noticed(void)
         (void)bootstrap_report_progress(caller[2].b, 0, true, false);
         CHECK("rank 2 is at work", hears_progress(&caller[1], 0, 0, 1, 0));
         pthread_mutex_lock(&caller[0].b->lock);
-        caller[0].b->limits = (struct silence_limits){.idle_after_s = 0.3, .silent_s = 1};
+        caller[0].b->limits =
+            (struct silence_limits){.silence_until_idle_s = 0.3, .silence_until_failure_s = 1};
         pthread_mutex_unlock(&caller[0].b->lock);
         atomic_store(&caller[2].b->must_quit, true); /* its heartbeats stop */
         CHECK("then it is not", hears_progress(&caller[1], 0, 0, 0, 0));
@@ -578,7 +579,7 @@ static void a_leaving_process_does_not_wait(void)
     if (CHECK("connected", caller[0].b != NULL && caller[1].b != NULL)) {
         char mine = 0, got[2];
         double since_s = bootstrap_now_s();
-        bootstrap_leave(caller[0].b);
+        bootstrap_announce_end(caller[0].b);
         CHECK_INT("gather", bootstrap_all_gather(caller[0].b, &mine, got, 1, &caller[0].diag),
                   STATUS_SYSTEM);
         CHECK("soon", bootstrap_now_s() - since_s < 30);

@@ -27,7 +27,8 @@ static struct request ring_request(const struct transformer *model, const char *
 
 /* Adds the flops of the forward's attention in layer 0 to flops[rank][step], and the rows of queries or keys that its
  * exchanges send among all ranks to rows[what][step]. */
-static void count_steps(const struct request *request, double flops[4][4], int64_t rows[2][4])
+static void count_work_of_ring_steps(const struct request *request, double flops[4][4],
+                                     int64_t rows[2][4])
 {
     struct ir ir = {0};
     struct choices choices;
@@ -61,7 +62,7 @@ static void count_steps(const struct request *request, double flops[4][4], int64
  * messages sends all 16 rows of keys in each step. The rules send a rank only the rows that one of its queries sees: in
  * step s of zigzag-ring the 4 - s ranks that get keys of a rank before them need half of its rows. When queries travel,
  * those of later ranks need both halves and those of earlier ranks one. */
-static void rings_by_hand(void)
+static void ring_rows_and_flops_by_hand(void)
 {
     static const struct {
         const char *rule;
@@ -74,12 +75,12 @@ static void rings_by_hand(void)
     double ring[4][4] = {{0}};
     int64_t none[2][4] = {{0}};
     const struct request messages = ring_request(&shapes[0], NULL, NULL, 16);
-    count_steps(&messages, ring, none);
+    count_work_of_ring_steps(&messages, ring, none);
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         double flops[4][4] = {{0}};
         int64_t rows[2][4] = {{0}};
         const struct request request = ring_request(&shapes[0], rules[i].rule, NULL, 16);
-        count_steps(&request, flops, rows);
+        count_work_of_ring_steps(&request, flops, rows);
         for (int rank = 0; rank < 4; rank++) {
             double all[2] = {0};
             for (int step = 0; step < 4; step++) {
@@ -96,7 +97,7 @@ static void rings_by_hand(void)
 }
 
 /* All rules compute the reference, over random documents and windows. */
-static void rules_compute_the_reference(void)
+static void core_plan_rules_match_reference(void)
 {
     static const char *const rules[] = {"zigzag-ring",   "gather", "token-ring", "burst",
                                         "double-ring:2", "move:1", "move:3",     "blocks:2"};
@@ -117,15 +118,15 @@ static void rules_compute_the_reference(void)
         documents_set_lengths(&documents, &arena, 0, length, count);
         struct request request = ring_request(&model, rules[i % ARRAY_LEN(rules)], &documents, SEQ);
         request.activations = (int)i % CHOICE_ACTIVATIONS_COUNT;
-        check_request_today(&request, 1);
+        check_request_if_sampled_today(&request, 1);
         arena_release(&arena);
     }
 }
 
 static const struct check_case cases[] = {
-    {"rings by hand", rings_by_hand},
-    {"rules compute the reference", rules_compute_the_reference},
-    {"plans by hand", plans_by_hand},
+    {"rings by hand", ring_rows_and_flops_by_hand},
+    {"rules compute the reference", core_plan_rules_match_reference},
+    {"plans by hand", plans_receive_rows_counted_by_hand},
     {"random plans compute the reference", random_plans_compute_the_reference},
     {"changed plans compute the reference", changed_plans_compute_the_reference},
 };

@@ -136,7 +136,7 @@ static void backward_agrees_with_differences(void)
         for (int k = 0; k < 3; k++) {
             if (slow && k == 1)
                 continue;
-            gradient_agrees(r->label, &p, k, grad[k], NULL, 1e-4);
+            check_gradient_by_differences(r->label, &p, k, grad[k], NULL, 1e-4);
         }
         free(weight);
         plain_release(&p);
@@ -168,8 +168,8 @@ static void pieces_merge_into_the_whole(void)
             trial_new((struct work){.kind = WORK_MERGE, .merge = {Q, HEADS, DIM}}, &random);
         float *out = trial_read(&merge, ALL), *sum = trial_read(&merge, Q * HEADS);
         float *block = trial_read(&merge, ALL), *block_lse = trial_read(&merge, Q * HEADS);
-        trial_in_place(&merge, 0);
-        trial_in_place(&merge, 1);
+        trial_write_in_place(&merge, 0);
+        trial_write_in_place(&merge, 1);
         for (int i = 0; i < ALL; i++)
             out[i] = 0;
         for (int i = 0; i < Q * HEADS; i++)
@@ -204,7 +204,7 @@ static void pieces_merge_into_the_whole(void)
 
 /* The backward of a piece of the keys, given the log-sum-exp over all keys, yields that piece's part of the
  * gradient. */
-static void pieces_share_the_gradient(void)
+static void key_pieces_give_parts_of_gradient(void)
 {
     enum { Q = 8, KV = 10, CUT = 4, HEADS = 4, KV_HEADS = 2, DIM = 3 };
     enum { ALL = Q * HEADS * DIM, KEYS = KV * KV_HEADS * DIM };
@@ -258,6 +258,6 @@ static const struct check_case cases[] = {
     {"forward agrees with its definition", forward_agrees_with_its_definition},
     {"backward agrees with differences", backward_agrees_with_differences},
     {"pieces merge into the whole", pieces_merge_into_the_whole},
-    {"pieces share the gradient", pieces_share_the_gradient},
+    {"pieces share the gradient", key_pieces_give_parts_of_gradient},
 };
 CHECK_MAIN("cpu attention", cases)

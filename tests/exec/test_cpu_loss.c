@@ -18,13 +18,13 @@ static void exponentials_are_right_to_rounding(void)
     CHECK("NaN stays", isnan(fast_exp(NAN)));
 }
 
-static void tables_are_looked_up_and_added_to(void)
+static void embedding_lookup_and_gradient_agree(void)
 {
     enum { ROWS = 9, COLS = 3, VOCAB = 4, FIRST = 2 }; /* tokens 0 to 7, not all in this part */
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_EMBEDDING, .embedding = {ROWS, COLS, VOCAB, FIRST}};
     struct trial f = trial_new(work, &random);
-    const int32_t *token = trial_index(&f, ROWS, 0, 7);
+    const int32_t *token = trial_read_indices(&f, ROWS, 0, 7);
     const float *table = trial_read(&f, VOCAB * COLS);
     float *y = trial_write(&f, ROWS * COLS);
     double want[ROWS * COLS];
@@ -39,7 +39,7 @@ static void tables_are_looked_up_and_added_to(void)
         struct trial b = trial_new(work, &random);
         b.work.kind = WORK_EMBEDDING_BACKWARD;
         const float *dy = trial_read(&b, ROWS * COLS);
-        memcpy(trial_index(&b, ROWS, 0, 1), token, ROWS * sizeof *token);
+        memcpy(trial_read_indices(&b, ROWS, 0, 1), token, ROWS * sizeof *token);
         const float *old = accumulate ? trial_read(&b, VOCAB * COLS) : NULL;
         double sum[VOCAB * COLS];
         for (int i = 0; i < VOCAB * COLS; i++)
@@ -49,7 +49,7 @@ static void tables_are_looked_up_and_added_to(void)
             if (row >= 0 && row < VOCAB)
                 sum[row * COLS + i % COLS] += dy[i];
         }
-        float *d_table = accumulate ? trial_in_place(&b, 2) : trial_write(&b, VOCAB * COLS);
+        float *d_table = accumulate ? trial_write_in_place(&b, 2) : trial_write(&b, VOCAB * COLS);
         trial_run(&b);
         check_all_near("added", d_table, sum, VOCAB * COLS, 1e-6);
         trial_release(&b);
@@ -84,7 +84,7 @@ static struct trial loss_trial(struct check_random *random)
 {
     struct trial t = trial_new(loss_work, random);
     trial_read(&t, ROWS * VOCAB);
-    memcpy(labels, trial_index(&t, ROWS, 0, VOCAB - 1), sizeof labels);
+    memcpy(labels, trial_read_indices(&t, ROWS, 0, VOCAB - 1), sizeof labels);
     labels[3] = -1;
     memcpy(t.call.read[1].data, labels, sizeof labels);
     *trial_read(&t, 1) = 2.5f;
@@ -95,7 +95,7 @@ static void loss_and_gradient_agree(void)
 {
     struct check_random random = check_random_make();
     struct trial f = loss_trial(&random);
-    float *loss = trial_in_place(&f, 2), *lse = trial_write(&f, ROWS);
+    float *loss = trial_write_in_place(&f, 2), *lse = trial_write(&f, ROWS);
     float *softmax = trial_write(&f, ROWS * VOCAB);
     struct plain p = {.run = plain_loss, .work = &loss_work};
     const double one = 1;
@@ -112,12 +112,12 @@ static void loss_and_gradient_agree(void)
         b.work.kind = WORK_CROSS_ENTROPY_BACKWARD;
         memcpy(trial_read(&b, ROWS * VOCAB), from_softmax ? softmax : f.call.read[0].data,
                sizeof(float) * ROWS * VOCAB);
-        memcpy(trial_index(&b, ROWS, 0, 1), labels, sizeof labels);
-        float *d_logits = trial_in_place(&b, 0);
+        memcpy(trial_read_indices(&b, ROWS, 0, 1), labels, sizeof labels);
+        float *d_logits = trial_write_in_place(&b, 0);
         b.call.reads_softmax = from_softmax;
         CHECK("gradient", trial_run(&b) == NULL);
-        gradient_agrees(from_softmax ? "from the softmax" : "from the logits", &p, 0, d_logits,
-                        NULL, 1e-5);
+        check_gradient_by_differences(from_softmax ? "from the softmax" : "from the logits", &p, 0,
+                                      d_logits, NULL, 1e-5);
         trial_release(&b);
     }
     plain_release(&p);
@@ -130,7 +130,7 @@ static void a_label_outside_the_vocabulary_is_a_fault(void)
     static const int32_t bad[] = {VOCAB, -2};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct trial t = loss_trial(&random);
-        trial_in_place(&t, 2);
+        trial_write_in_place(&t, 2);
         trial_write(&t, ROWS);
         ((int32_t *)t.call.read[1].data)[5] = bad[i];
         const char *fault = trial_run(&t);
@@ -146,20 +146,20 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
     enum { CUT = 4 };
     struct check_random random = check_random_make();
     struct trial whole = loss_trial(&random);
-    trial_in_place(&whole, 2);
+    trial_write_in_place(&whole, 2);
     float *lse = trial_write(&whole, ROWS);
     const float *logits = whole.call.read[0].data;
     struct trial back = trial_new(loss_work, &random);
     back.work.kind = WORK_CROSS_ENTROPY_BACKWARD;
     memcpy(trial_read(&back, ROWS * VOCAB), logits, sizeof(float) * ROWS * VOCAB);
-    memcpy(trial_index(&back, ROWS, 0, 1), labels, sizeof labels);
+    memcpy(trial_read_indices(&back, ROWS, 0, 1), labels, sizeof labels);
     const float *d_logits = trial_write(&back, ROWS * VOCAB);
     CHECK("whole gradient", trial_run(&back) == NULL);
 
     struct trial finish = trial_new(
         (struct work){.kind = WORK_CROSS_ENTROPY_FINISH, .p = {ROWS, CUT, COUNT, 0, 1}}, &random);
     trial_read(&finish, ROWS * CUT);
-    memcpy(trial_index(&finish, ROWS, 0, 1), labels, sizeof labels);
+    memcpy(trial_read_indices(&finish, ROWS, 0, 1), labels, sizeof labels);
     float *stats = trial_read(&finish, 2 * 3 * ROWS);
     *trial_read(&finish, 1) = 2.5f;
     for (int part = 0; part < 2; part++) {
@@ -169,13 +169,13 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
         float *x = trial_read(&t, ROWS * width);
         for (int64_t i = 0; i < ROWS * width; i++)
             x[i] = logits[i / width * VOCAB + first + i % width];
-        memcpy(trial_index(&t, ROWS, 0, 1), labels, sizeof labels);
+        memcpy(trial_read_indices(&t, ROWS, 0, 1), labels, sizeof labels);
         const float *own = trial_write(&t, 3 * ROWS);
         CHECK("partial", trial_run(&t) == NULL);
         memcpy(stats + part * 3 * ROWS, own, 3 * ROWS * sizeof *stats);
         trial_release(&t);
     }
-    float *loss = trial_in_place(&finish, 3), *finish_lse = trial_write(&finish, ROWS);
+    float *loss = trial_write_in_place(&finish, 3), *finish_lse = trial_write(&finish, ROWS);
     CHECK("finish", trial_run(&finish) == NULL);
     CHECK("whole", trial_run(&whole) == NULL);
     CHECK_CLOSE("loss", *loss, *(const float *)whole.call.write[0].data, 1e-6);
@@ -195,10 +195,10 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
             x[i] = column < VOCAB ? logits[at] : NAN;
             d_part[i] = column < VOCAB ? d_logits[at] : 0;
         }
-        memcpy(trial_index(&t, ROWS, 0, 1), labels, sizeof labels);
+        memcpy(trial_read_indices(&t, ROWS, 0, 1), labels, sizeof labels);
         memcpy(trial_read(&t, ROWS), finish_lse, sizeof(float) * ROWS);
         const float *dx = trial_write(&t, ROWS * WIDE);
-        t.call.part_index = part;
+        t.call.index_in_sharding_group = part;
         CHECK("gradient of a part", trial_run(&t) == NULL);
         check_all_near("gradient of a part", dx, d_part, ROWS * WIDE, 1e-6);
         trial_release(&t);
@@ -210,7 +210,7 @@ static void parts_of_the_vocabulary_make_the_same_loss(void)
 
 static const struct check_case cases[] = {
     {"exponentials are right to rounding", exponentials_are_right_to_rounding},
-    {"tables are looked up and added to", tables_are_looked_up_and_added_to},
+    {"tables are looked up and added to", embedding_lookup_and_gradient_agree},
     {"loss and gradient agree", loss_and_gradient_agree},
     {"a label outside the vocabulary is a fault", a_label_outside_the_vocabulary_is_a_fault},
     {"parts of the vocabulary make the same loss", parts_of_the_vocabulary_make_the_same_loss},

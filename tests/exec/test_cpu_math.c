@@ -38,7 +38,7 @@ static void products_agree_in_every_form(void)
                 plain_input(&p, trial_read(&t, n), n);
             float *before = accumulate ? trial_read(&t, m * n) : NULL;
             double *old = accumulate ? copy_as_double(before, m * n) : NULL;
-            float *y = accumulate && in_place ? trial_in_place(&t, t.call.read_count - 1)
+            float *y = accumulate && in_place ? trial_write_in_place(&t, t.call.read_count - 1)
                                               : trial_write(&t, m * n);
             plain_output(&p, m * n, NULL);
             CHECK("a product", trial_run(&t) == NULL);
@@ -88,8 +88,9 @@ static void plain_layernorm(const struct work *work, const double *const *in, do
 
 /* Compares the forward of a norm with plain loops and its backward with their central differences, with and
  * without accumulation. */
-static void norm_agrees(const char *label, bool layer, int64_t rows, int64_t cols, bool accumulate,
-                        struct check_random *random)
+static void check_norm_against_plain_loops(const char *label, bool layer, int64_t rows,
+                                           int64_t cols, bool accumulate,
+                                           struct check_random *random)
 {
     enum work_kind kind = layer ? WORK_LAYERNORM : WORK_RMSNORM;
     struct work work = {.kind = (uint8_t)kind, .rows = {rows, cols, 0}};
@@ -123,24 +124,24 @@ static void norm_agrees(const char *label, bool layer, int64_t rows, int64_t col
     float *dx = trial_write(&b, rows * cols);
     float *dw = trial_write(&b, cols), *db = layer ? trial_write(&b, cols) : NULL;
     CHECK(label, trial_run(&b) == NULL);
-    gradient_agrees(label, &p, 0, dx, NULL, 2e-4);
-    gradient_agrees(label, &p, 1, dw, before[0], 2e-4);
+    check_gradient_by_differences(label, &p, 0, dx, NULL, 2e-4);
+    check_gradient_by_differences(label, &p, 1, dw, before[0], 2e-4);
     if (layer)
-        gradient_agrees(label, &p, 2, db, before[1], 2e-4);
+        check_gradient_by_differences(label, &p, 2, db, before[1], 2e-4);
     free(weight);
     plain_release(&p);
     trial_release(&f);
     trial_release(&b);
 }
 
-static void norms_agree(void)
+static void norms_agree_with_plain_loops(void)
 {
     struct check_random random = check_random_make();
     static const int64_t sizes[][2] = {{1, 1}, {3, 7}, {17, 32}, {2, 96}};
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         for (int option = 0; option < 4; option++)
-            norm_agrees(option & 1 ? "layernorm" : "rmsnorm", option & 1, sizes[i][0], sizes[i][1],
-                        option & 2, &random);
+            check_norm_against_plain_loops(option & 1 ? "layernorm" : "rmsnorm", option & 1,
+                                           sizes[i][0], sizes[i][1], option & 2, &random);
 }
 
 static void columns_are_summed(void)
@@ -196,7 +197,8 @@ static void columns_are_summed_by_expert(void)
  * in double. */
 static double plain_activation(const struct work *work, double x)
 {
-    bool silu = work->kind == WORK_SWIGLU && work->activation.function == FUNCTION_OF_KIND;
+    bool silu =
+        work->kind == WORK_SWIGLU && work->activation.function == ACTIVATION_FUNCTION_OF_KIND;
     if (work->activation.function == FUNCTION_RELU2)
         return x > 0 ? x * x : 0;
     return silu ? x / (1 + exp(-x))
@@ -204,7 +206,8 @@ static double plain_activation(const struct work *work, double x)
 }
 
 /* Computes a gated activation in double. in: x (gate and up); out: y. */
-static void plain_gated(const struct work *work, const double *const *in, double *const *out)
+static void plain_gated_activation(const struct work *work, const double *const *in,
+                                   double *const *out)
 {
     int64_t cols = work->rows.cols;
     for (int64_t i = 0; i < work->rows.rows; i++)
@@ -219,13 +222,14 @@ static void plain_gated(const struct work *work, const double *const *in, double
         }
 }
 
-static void plain_ungated(const struct work *work, const double *const *in, double *const *out)
+static void plain_ungated_activation(const struct work *work, const double *const *in,
+                                     double *const *out)
 {
     for (int64_t i = 0; i < work->rows.rows * work->rows.cols; i++)
         out[0][i] = plain_activation(work, in[0][i]);
 }
 
-static void activations_agree(void)
+static void activations_agree_with_plain_loops(void)
 {
     struct check_random random = check_random_make();
     for (int gated = 0; gated < 2; gated++)
@@ -247,12 +251,13 @@ static void activations_agree(void)
             memcpy(trial_read(&b, in), x, (size_t)in * sizeof *x);
             float *dx = trial_write(&b, in);
             trial_run(&b);
-            struct plain p = {.run = gated ? plain_gated : plain_ungated, .work = &f.work};
+            struct plain p = {.run = gated ? plain_gated_activation : plain_ungated_activation,
+                              .work = &f.work};
             plain_input(&p, x, in);
             plain_output(&p, out, dy);
             weighted_sum_of_outputs(&p);
             check_all_near(label, y, p.out[0], out, 1e-6);
-            gradient_agrees(label, &p, 0, dx, NULL, 1e-5);
+            check_gradient_by_differences(label, &p, 0, dx, NULL, 1e-5);
             free(dy);
             plain_release(&p);
             trial_release(&f);
@@ -260,7 +265,7 @@ static void activations_agree(void)
         }
 }
 
-static void elements_add_and_clear(void)
+static void add_and_clear_kernels_agree(void)
 {
     struct check_random random = check_random_make();
     struct trial add = trial_new((struct work){.kind = WORK_ADD, .elements = {17}}, &random);
@@ -292,7 +297,7 @@ static void adamw_takes_the_steps_of_its_definition(void)
     float *grad = trial_read(&t, 1), *master = trial_read(&t, 1);
     float *m = trial_read(&t, 1), *v = trial_read(&t, 1);
     for (uint32_t k = 1; k < 4; k++)
-        trial_in_place(&t, k);
+        trial_write_in_place(&t, k);
     float *param = trial_write(&t, 1);
     *grad = 0.5f;
     *master = 1;
@@ -318,7 +323,7 @@ static void adamw_takes_the_steps_of_its_definition(void)
 
 /* Sums of squares by hand: 3^2 + 4^2 = 25; the third element is not counted, and half of the fourth, 2^2, is; with 1
  * from before that is 28. Clipping to 2.5 scales a norm of 5 by half. */
-static void norms_are_those_of_what_counts(void)
+static void gradient_norm_weighs_elements(void)
 {
     struct check_random random = check_random_make();
     static const struct copied_run share[] = {{0, 2, 1}, {3, 1, 2}};
@@ -357,14 +362,14 @@ static void norms_are_those_of_what_counts(void)
 
 /* ---- positions ---- */
 
-static void rotation_turns_pairs_and_back(void)
+static void rope_backward_undoes_the_rotation(void)
 {
     enum { ROWS = 6, HEADS = 3, DIM = 8, STRIDE = HEADS * DIM + 5 };
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_ROPE, .rope = {ROWS, HEADS, DIM, STRIDE}};
     struct trial t = trial_new(work, &random), back = trial_new(work, &random);
     const float *x = trial_read(&t, ROWS * STRIDE);
-    const int32_t *position = trial_index(&t, ROWS, 0, 100000);
+    const int32_t *position = trial_read_indices(&t, ROWS, 0, 100000);
     float *y = trial_write(&t, ROWS * STRIDE);
     trial_run(&t);
     double want[ROWS * STRIDE], original[ROWS * STRIDE];
@@ -382,8 +387,8 @@ static void rotation_turns_pairs_and_back(void)
 
     back.work.kind = WORK_ROPE_BACKWARD;
     memcpy(trial_read(&back, ROWS * STRIDE), y, sizeof(float) * ROWS * STRIDE);
-    memcpy(trial_index(&back, ROWS, 0, 1), position, ROWS * sizeof *position);
-    float *z = trial_in_place(&back, 0);
+    memcpy(trial_read_indices(&back, ROWS, 0, 1), position, ROWS * sizeof *position);
+    float *z = trial_write_in_place(&back, 0);
     trial_run(&back);
     check_all_near("turned back, in place", z, original, ROWS * STRIDE, 1e-6);
     trial_release(&t);
@@ -398,7 +403,7 @@ static void rotation_turns_the_last_columns(void)
     struct work work = {.kind = WORK_ROPE, .rope = {ROWS, HEADS, DIM, 0, ROTATED}};
     struct trial t = trial_new(work, &random);
     const float *x = trial_read(&t, ROWS * HEADS * DIM);
-    const int32_t *position = trial_index(&t, ROWS, 0, 100000);
+    const int32_t *position = trial_read_indices(&t, ROWS, 0, 100000);
     float *y = trial_write(&t, ROWS * HEADS * DIM);
     trial_run(&t);
     double want[ROWS * HEADS * DIM];
@@ -530,14 +535,14 @@ static void heads_are_copied_and_copies_summed(void)
 
 static const struct check_case cases[] = {
     {"products agree in every form", products_agree_in_every_form},
-    {"norms agree, and their gradients", norms_agree},
+    {"norms agree, and their gradients", norms_agree_with_plain_loops},
     {"columns are summed", columns_are_summed},
     {"columns are summed by expert", columns_are_summed_by_expert},
-    {"activations agree, and their gradients", activations_agree},
-    {"elements add and clear", elements_add_and_clear},
-    {"norms are those of what counts", norms_are_those_of_what_counts},
+    {"activations agree, and their gradients", activations_agree_with_plain_loops},
+    {"elements add and clear", add_and_clear_kernels_agree},
+    {"norms are those of what counts", gradient_norm_weighs_elements},
     {"AdamW takes the steps of its definition", adamw_takes_the_steps_of_its_definition},
-    {"rotation turns pairs and back", rotation_turns_pairs_and_back},
+    {"rotation turns pairs and back", rope_backward_undoes_the_rotation},
     {"rotation turns the last columns", rotation_turns_the_last_columns},
     {"latent keys are shared and summed", latent_keys_are_shared_and_summed},
     {"packing cuts columns and unpacking joins them",

@@ -40,37 +40,41 @@ static const struct {
 static const struct {
     const char *label;
     struct fused_shape shape;
-    int backward_sm; /* the least sm for which cuDNN accepts the backward */
+    int least_sm_for_backward; /* the least sm for which cuDNN accepts the backward */
 } rows[] = {
-    {"square causal", {1024, 1024, 8, 8, 128, 128, .mask = FUSED_FROM_START}, 80},
-    {"full, dim 64, f16", {1024, 1024, 8, 8, 64, 64, .mask = FUSED_ALL, .is_f16 = 1}, 80},
-    {"grouped causal", {4096, 4096, 32, 8, 128, 128, .mask = FUSED_FROM_START}, 80},
-    {"grouped, more keys than queries", {4096, 16384, 32, 8, 128, 128, .mask = FUSED_ALL}, 80},
-    {"causal to the end", {4096, 16384, 32, 8, 128, 128, .mask = FUSED_TO_END}, 80},
-    {"more queries than keys", {16384, 4096, 32, 8, 128, 128, .mask = FUSED_ALL}, 80},
-    {"odd sizes", {1000, 1500, 8, 2, 128, 128, .mask = FUSED_ALL}, 80},
-    {"a window", {4096, 4096, 32, 8, 128, 128, .window = 1024, .mask = FUSED_FROM_START}, 80},
-    {"a window to the end",
-     {4096, 16384, 32, 8, 128, 128, .window = 1000, .mask = FUSED_TO_END},
+    {"square causal", {1024, 1024, 8, 8, 128, 128, .mask = FUSED_MASK_CAUSAL_FROM_START}, 80},
+    {"full, dim 64, f16", {1024, 1024, 8, 8, 64, 64, .mask = FUSED_MASK_NONE, .is_f16 = 1}, 80},
+    {"grouped causal", {4096, 4096, 32, 8, 128, 128, .mask = FUSED_MASK_CAUSAL_FROM_START}, 80},
+    {"grouped, more keys than queries",
+     {4096, 16384, 32, 8, 128, 128, .mask = FUSED_MASK_NONE},
      80},
-    {"heads of two sizes", {2048, 4096, 8, 8, 192, 128, .mask = FUSED_TO_END}, 90},
+    {"causal to the end", {4096, 16384, 32, 8, 128, 128, .mask = FUSED_MASK_CAUSAL_TO_END}, 80},
+    {"more queries than keys", {16384, 4096, 32, 8, 128, 128, .mask = FUSED_MASK_NONE}, 80},
+    {"odd sizes", {1000, 1500, 8, 2, 128, 128, .mask = FUSED_MASK_NONE}, 80},
+    {"a window",
+     {4096, 4096, 32, 8, 128, 128, .window = 1024, .mask = FUSED_MASK_CAUSAL_FROM_START},
+     80},
+    {"a window to the end",
+     {4096, 16384, 32, 8, 128, 128, .window = 1000, .mask = FUSED_MASK_CAUSAL_TO_END},
+     80},
+    {"heads of two sizes", {2048, 4096, 8, 8, 192, 128, .mask = FUSED_MASK_CAUSAL_TO_END}, 90},
     {"documents",
-     {2048, 2048, 8, 8, 128, 128, .mask = FUSED_FROM_START, .documents = 5, .all_q = 4096,
-      .all_kv = 4096},
+     {2048, 2048, 8, 8, 128, 128, .mask = FUSED_MASK_CAUSAL_FROM_START, .documents = 5,
+      .all_q = 4096, .all_kv = 4096},
      80},
     {"grouped documents",
-     {1000, 1000, 32, 8, 128, 128, .mask = FUSED_FROM_START, .documents = 7, .all_q = 4096,
-      .all_kv = 4096},
+     {1000, 1000, 32, 8, 128, 128, .mask = FUSED_MASK_CAUSAL_FROM_START, .documents = 7,
+      .all_q = 4096, .all_kv = 4096},
      80},
     {"documents to the end",
-     {512, 2048, 32, 8, 128, 128, .mask = FUSED_TO_END, .documents = 3, .all_q = 1024,
+     {512, 2048, 32, 8, 128, 128, .mask = FUSED_MASK_CAUSAL_TO_END, .documents = 3, .all_q = 1024,
       .all_kv = 4096},
      80},
     {"whole documents",
-     {512, 2048, 8, 8, 64, 64, .mask = FUSED_ALL, .is_f16 = 1, .documents = 3, .all_q = 1024,
+     {512, 2048, 8, 8, 64, 64, .mask = FUSED_MASK_NONE, .is_f16 = 1, .documents = 3, .all_q = 1024,
       .all_kv = 4096},
      80},
-    {"dim 192", {2048, 2048, 8, 8, 192, 192, .mask = FUSED_ALL}, 90},
+    {"dim 192", {2048, 2048, 8, 8, 192, 192, .mask = FUSED_MASK_NONE}, 90},
 };
 
 static const struct cudnn *dnn;
@@ -104,12 +108,12 @@ static double scratch_size_wanted(const struct fused_shape *s, int sm)
 }
 
 /* Checks whether cuDNN accepts the forward or the backward of a row on a device, and the scratch of the backward. */
-static void check_shape(size_t device, size_t row, bool backward)
+static void check_cudnn_takes_shape(size_t device, size_t row, bool backward)
 {
     struct fused_shape shape = rows[row].shape;
     char label[96], words[512] = "";
     shape.is_backward = backward;
-    bool wanted = !backward || devices[device].sm >= rows[row].backward_sm;
+    bool wanted = !backward || devices[device].sm >= rows[row].least_sm_for_backward;
     snprintf(label, sizeof label, "%s, %s%s", devices[device].name, rows[row].label,
              backward ? ", backward" : "");
     struct fused *fused = fused_new(dnn, &shape);
@@ -124,17 +128,17 @@ static void check_shape(size_t device, size_t row, bool backward)
     fused_free(fused);
 }
 
-static void cudnn_takes_the_graphs(void)
+static void cudnn_supports_our_graphs(void)
 {
     for (size_t d = 0; d < ARRAY_LEN(devices); d++)
         for (size_t r = 0; r < ARRAY_LEN(rows); r++)
             for (int backward = 0; backward < 2; backward++)
-                if (check_today(r, ARRAY_LEN(rows), 4)) /* 0.5 s each */
-                    check_shape(d, r, backward);
+                if (check_is_sampled_today(r, ARRAY_LEN(rows), 4)) /* 0.5 s each */
+                    check_cudnn_takes_shape(d, r, backward);
 }
 
 static const struct check_case cases[] = {
-    {"cuDNN takes the graphs", cudnn_takes_the_graphs},
+    {"cuDNN takes the graphs", cudnn_supports_our_graphs},
 };
 
 int main(int argc, char **argv)

@@ -125,14 +125,14 @@ static bool attention_part_sees(const struct attention_part *p, int64_t i, int64
 {
     int64_t row = i - p->first_query;
     bool inside = row >= 0 && row < p->query_count && j < p->key_count;
-    int64_t last = row + (p->mask == FUSED_TO_END ? p->key_count - p->query_count : 0);
+    int64_t last = row + (p->mask == FUSED_MASK_CAUSAL_TO_END ? p->key_count - p->query_count : 0);
     return inside &&
-           (p->mask == FUSED_ALL || (j <= last && (p->window == 0 || j > last - p->window)));
+           (p->mask == FUSED_MASK_NONE || (j <= last && (p->window == 0 || j > last - p->window)));
 }
 
 /* For each tile that a fused kernel takes, the part that it computes and the part that is cleared together give the
  * mask. */
-static void parts_of_masks_see_what_the_masks_show(void)
+static void tile_parts_together_give_the_mask(void)
 {
     uint32_t taken = 0, windows = 0, wrong = 0;
     for (int64_t q = 1; q < 7; q++)
@@ -148,7 +148,7 @@ static void parts_of_masks_see_what_the_masks_show(void)
                         continue;
                     taken++;
                     windows += part.window > 0;
-                    wrong += part.query_count == 1 && part.mask != FUSED_ALL;
+                    wrong += part.query_count == 1 && part.mask != FUSED_MASK_NONE;
                     for (int64_t i = 0; i < q; i++)
                         for (int64_t j = 0; j < kv; j++)
                             wrong += sees(&w, i, j) != attention_part_sees(&part, i, j);
@@ -299,7 +299,7 @@ static void work_on_another_device_is_refused(void)
 }
 
 /* The backend refuses ops that it has no kernels for, with a message. */
-static void what_has_no_kernel_is_refused(void)
+static void ops_without_kernel_are_refused(void)
 {
     static const struct {
         const char *routing, *op, *message;
@@ -367,7 +367,7 @@ static void scratch_is_that_of_the_rank_with_the_most_rows(void)
 }
 
 /* CUDA reads CUDA_DEVICE_MAX_CONNECTIONS at its first call, so the backend sets it before, to 32 unless it is given. */
-static void streams_have_queues_of_their_own(void)
+static void cuda_max_connections_is_set_first(void)
 {
     static const char name[] = "CUDA_DEVICE_MAX_CONNECTIONS";
     char text[1024];
@@ -388,12 +388,12 @@ static void streams_have_queues_of_their_own(void)
 }
 
 static const struct check_case cases[] = {
-    {"streams have queues of their own", streams_have_queues_of_their_own},
+    {"streams have queues of their own", cuda_max_connections_is_set_first},
     {"work on another device is refused", work_on_another_device_is_refused},
-    {"what has no kernel is refused", what_has_no_kernel_is_refused},
+    {"what has no kernel is refused", ops_without_kernel_are_refused},
     {"scratch is that of the rank with the most rows",
      scratch_is_that_of_the_rank_with_the_most_rows},
-    {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
+    {"parts of masks see what the masks show", tile_parts_together_give_the_mask},
     {"what cannot be is said", impossible_options_are_reported},
 #ifdef HAVE_CUDNN
     {"fused attention refuses windows of documents, sums, and odd heads", fused_attention_refuses},

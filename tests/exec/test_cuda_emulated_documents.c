@@ -164,12 +164,12 @@ static void backwards_of_documents_keep_the_rules_of_versions(void)
     } rows[] = {
         {"9.15.0, keys of any number",
          91500,
-         {.count = 2, .most_q = 256, .most_kv = 256, .mask = FUSED_FROM_START},
+         {.count = 2, .most_q = 256, .most_kv = 256, .mask = FUSED_MASK_CAUSAL_FROM_START},
          "touches memory that is not its own in attention's backward when the keys are no multiple "
          "of 128"},
         {"9.15.0, whole tiles",
          91500,
-         {.count = 2, .most_q = 256, .most_kv = 256, .whole_kv_tiles = true},
+         {.count = 2, .most_q = 256, .most_kv = 256, .has_whole_kv_tiles = true},
          NULL},
         {"9.15.1", 91501, {.count = 2, .most_q = 96, .most_kv = 96}, NULL},
         {"one token each",

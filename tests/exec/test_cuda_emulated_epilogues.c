@@ -32,7 +32,7 @@
     "buffer g0 hbm bf16 [16] activation persistent at=49152\n"                                     \
     "buffer c0 pinned bf16 [24] activation persistent at=0\n"
 #define PRODUCT "op 0 matmul compute m=32 n=24 k=16 epilogue=bias reads x0 w0 b0 writes up0\n"
-#define GRADIENT "op 0 matmul compute m=24 n=16 k=32 form=tn reads up0 x0 writes dw0\n"
+#define OP_WEIGHT_GRADIENT "op 0 matmul compute m=24 n=16 k=32 form=tn reads up0 x0 writes dw0\n"
 #define GELU "op 1 gelu compute rows=32 cols=24 reads up0 writes act0\n"
 #define SUM "op 1 column_sum compute rows=32 cols=24 reads up0 writes db0\n"
 
@@ -74,9 +74,10 @@ static const struct {
     {"a sum that is added to",
      "op 0 matmul compute m=32 n=24 k=16 accumulate=1 reads x0 w0 up0 writes up0\n" GELU,
      PRODUCT_NO_EPILOGUE},
-    {"gradient of a bias", GRADIENT SUM, PRODUCT_COLUMN_SUM},
+    {"gradient of a bias", OP_WEIGHT_GRADIENT SUM, PRODUCT_COLUMN_SUM},
     {"and added to one before",
-     GRADIENT "op 1 column_sum compute rows=32 cols=24 accumulate=1 reads up0 db0 writes db0\n",
+     OP_WEIGHT_GRADIENT
+     "op 1 column_sum compute rows=32 cols=24 accumulate=1 reads up0 db0 writes db0\n",
      PRODUCT_COLUMN_SUM},
     {"in 16 bits",
      "op 0 matmul compute m=24 n=16 k=32 form=tn reads up0 x0 writes dw1\n"
@@ -87,10 +88,10 @@ static const struct {
      "op 1 column_sum compute rows=32 cols=24 accumulate=1 reads up0 db1 writes db1\n",
      PRODUCT_NO_EPILOGUE},
     {"of another type than the weight's",
-     GRADIENT "op 1 column_sum compute rows=32 cols=24 reads up0 writes db1\n",
+     OP_WEIGHT_GRADIENT "op 1 column_sum compute rows=32 cols=24 reads up0 writes db1\n",
      PRODUCT_NO_EPILOGUE},
     {"of the other factor",
-     GRADIENT "op 1 column_sum compute rows=32 cols=16 reads x0 writes db0[0:16]\n",
+     OP_WEIGHT_GRADIENT "op 1 column_sum compute rows=32 cols=16 reads x0 writes db0[0:16]\n",
      PRODUCT_NO_EPILOGUE},
     {"of a forward's factor", "op 0 matmul compute m=32 n=16 k=24 reads up0 w0 writes x0\n" SUM,
      PRODUCT_NO_EPILOGUE},
@@ -123,28 +124,32 @@ static void adjacent_ops_are_joined_if_no_wait_separates_them(void)
 
 /* ---- norms of sums ---- */
 
-#define SUM_OF_TWO "op 0 add compute count=512 reads x0 r0 writes r1\n"
+#define OP_ADD_TWO_TENSORS "op 0 add compute count=512 reads x0 r0 writes r1\n"
 
 static const struct {
     const char *label, *ops;
     bool wanted;
 } norms[] = {
     {"RMS norm of a sum",
-     SUM_OF_TWO "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes n0 s0[0:32]\n", true},
+     OP_ADD_TWO_TENSORS "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes n0 s0[0:32]\n",
+     true},
     {"layer norm of a sum in place",
      "op 0 add compute count=512 reads x0 r0 writes r0\n"
      "op 1 layernorm compute rows=32 cols=16 reads r0 g0 g0 writes n0 s0\n",
      true},
     {"a norm of a term",
-     SUM_OF_TWO "op 1 rmsnorm compute rows=32 cols=16 reads r0 g0 writes n0 s0[0:32]\n", false},
+     OP_ADD_TWO_TENSORS "op 1 rmsnorm compute rows=32 cols=16 reads r0 g0 writes n0 s0[0:32]\n",
+     false},
     {"over a whole term",
-     SUM_OF_TWO "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes x0 s0[0:32]\n", true},
+     OP_ADD_TWO_TENSORS "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes x0 s0[0:32]\n",
+     true},
     {"over half of a term",
      "op 0 add compute count=512 reads over0[0:512] r0 writes r1\n"
      "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes x0 s0[0:32]\n",
      false},
     {"over the sum",
-     SUM_OF_TWO "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes r1 s0[0:32]\n", false},
+     OP_ADD_TWO_TENSORS "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes r1 s0[0:32]\n",
+     false},
     {"a sum with a bias",
      "op 0 add compute count=512 cols=16 reads x0 r0 g0 writes r1\n"
      "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes n0 s0[0:32]\n",
@@ -244,17 +249,17 @@ static void sums_and_norms_have_the_same_bits_as_apart(void)
     "buffer over0 hbm bf16 [8,32] activation persistent at=1536\n"                                 \
     "buffer q1 hbm bf16 [8,32] activation %s at=12288\n"                                           \
     "buffer k1 hbm bf16 [8,16] activation %s at=13312\n"
-#define ROPE_PACK                                                                                  \
+#define OPS_ROPE_THEN_PACK                                                                         \
     "op 0 rope compute rows=8 heads=3 dim=16 stride=80 reads x0 p0 writes r0\n"                    \
     "op 1 pack compute rows=8 parts=1 w0=32 w1=16 w2=32 reads r0 writes q0 k0 v0\n"
-#define UNPACK_ROPE                                                                                \
+#define OPS_UNPACK_THEN_ROPE                                                                       \
     "op 0 unpack compute rows=8 parts=1 w0=32 w1=16 w2=32 reads q0 k0 v0 writes r0\n"              \
     "op 1 rope_backward compute rows=8 heads=3 dim=16 stride=80 reads r0 p0 writes x0\n"
-#define PACK_ROPES                                                                                 \
+#define OPS_PACK_THEN_ROPES                                                                        \
     "op 0 pack compute rows=8 parts=1 w0=32 w1=16 w2=32 reads x0 writes q1 k1 v0\n"                \
     "op 1 rope compute rows=8 heads=2 dim=16 reads q1 p0 writes q0\n"                              \
     "op 2 rope compute rows=8 heads=1 dim=16 reads k1 p0 writes k0\n"
-#define ROPES_UNPACK                                                                               \
+#define OPS_ROPES_THEN_UNPACK                                                                      \
     "op 0 rope_backward compute rows=8 heads=1 dim=16 reads k0 p0 writes k1\n"                     \
     "op 1 rope_backward compute rows=8 heads=2 dim=16 reads q0 p0 writes q1\n"                     \
     "op 2 unpack compute rows=8 parts=1 w0=32 w1=16 w2=32 reads q1 k1 v0 writes x0\n"
@@ -264,12 +269,12 @@ static const struct {
     uint32_t op_count; /* ops that one kernel computes; 0: each has its own */
 } rotations[] = {
     /* label, r_free, q_free, k_free, ops, op_count */
-    {"rope, pack", "free=1", "persistent", "persistent", ROPE_PACK, 2},
-    {"unpack, rope back", "free=1", "persistent", "persistent", UNPACK_ROPE, 2},
-    {"pack, ropes", "persistent", "free=1", "free=2", PACK_ROPES, 3},
-    {"ropes back, unpack", "persistent", "free=2", "free=2", ROPES_UNPACK, 3},
-    {"what is between is kept", "persistent", "persistent", "persistent", ROPE_PACK, 0},
-    {"the keys between are kept", "persistent", "free=1", "persistent", PACK_ROPES, 0},
+    {"rope, pack", "free=1", "persistent", "persistent", OPS_ROPE_THEN_PACK, 2},
+    {"unpack, rope back", "free=1", "persistent", "persistent", OPS_UNPACK_THEN_ROPE, 2},
+    {"pack, ropes", "persistent", "free=1", "free=2", OPS_PACK_THEN_ROPES, 3},
+    {"ropes back, unpack", "persistent", "free=2", "free=2", OPS_ROPES_THEN_UNPACK, 3},
+    {"what is between is kept", "persistent", "persistent", "persistent", OPS_ROPE_THEN_PACK, 0},
+    {"the keys between are kept", "persistent", "free=1", "persistent", OPS_PACK_THEN_ROPES, 0},
     {"a head over two parts", "free=1", "persistent", "persistent",
      "op 0 rope compute rows=8 heads=3 dim=16 stride=80 reads x0 p0 writes r0\n"
      "op 1 pack compute rows=8 parts=2 w0=24 w1=16 reads r0 writes big0 q0\n",
@@ -399,7 +404,7 @@ static void make_wide_llama(void)
     wide_llama.ffn = 48; /* moves buffers; ops are not joined if certain buffers overlap */
 }
 
-struct step_row {
+struct epilogue_step_row {
     const char *label, *strategy, *profile, *by_products;
     enum dtype dtype;
     int64_t ranks, batch;
@@ -411,7 +416,7 @@ struct step_row {
 /* What is not joined: a column sum that is added to values in 16 bits; with tensor ranks the sum for a bias after a
  * scatter, which is over other rows than the product's, and a GELU of 12 columns, which is no multiple of 8. FPDT adds
  * up gradients of pieces by separate ops, and some of its GELUs wait for copies. */
-static const struct step_row steps[] = {
+static const struct epilogue_step_row steps[] = {
     {"one rank", "local", "neutral",
      "gelu 4 of 4, column_sum 8 of 8, norms 0 of 9, rotations 0 of 0", DTYPE_F32, 1, 1, -1, 2e-4,
      NULL},
@@ -445,12 +450,12 @@ static const struct step_row steps[] = {
      &wide_llama},
 };
 
-#define NO_ALGORITHM(what, count)                                                                  \
+#define NOTE_OF_MISSING_ALGORITHM(what, count)                                                     \
     "epilogues: note: cuBLASLt computes " what " with " count                                      \
     " products; for the others it has no algorithm, and a kernel of its own computes it\n"
 
 /* True if the kernel of an op before computes this one, as a part of a rotated pack. */
-static bool is_rotated_before(const struct ir *ir, uint32_t op)
+static bool is_computed_by_rotated_pack(const struct ir *ir, uint32_t op)
 {
     struct epilogue_rotated_pack found;
     for (uint32_t first = op > 2 ? op - 2 : 0; first < op; first++)
@@ -468,7 +473,7 @@ static uint32_t check_times(const char *label, const struct executed_step *step)
     for (size_t i = 0; i < ops->count; i++) {
         const uint32_t op = ops->op[i];
         const bool sum = op > 0 && step->ir.op.kind[op - 1] == WORK_ADD;
-        count += is_rotated_before(&step->ir, op) && ops->start_s[i] == ops->end_s[i];
+        count += is_computed_by_rotated_pack(&step->ir, op) && ops->start_s[i] == ops->end_s[i];
         if (op == 0 || !(sum ? epilogue_can_be_norm(&step->ir, op - 1)
                              : epilogue_for_product(&step->ir, op - 1) != PRODUCT_NO_EPILOGUE))
             continue;
@@ -481,8 +486,8 @@ static uint32_t check_times(const char *label, const struct executed_step *step)
     return count;
 }
 
-static void run_step(const struct step_row *row, bool fused, const char *by_products,
-                     const char *notes)
+static void run_step_with_epilogues(const struct epilogue_step_row *row, bool fused,
+                                    const char *by_products, const char *notes)
 {
     struct executed_step step;
     struct diag noted = {0};
@@ -498,7 +503,7 @@ static void run_step(const struct step_row *row, bool fused, const char *by_prod
         step.options.records_trace = true;
         step.options.attention = EXEC_ATTENTION_TILES;
         step.options.notes = &noted;
-        step_check(&step, row->label, row->tolerance);
+        step_check_against_reference(&step, row->label, row->tolerance);
         const char *said = trace_get_key(&step.result.trace, "joined_ops");
         CHECK_TEXT(row->label, said ? said : "", by_products);
         CHECK_TEXT(row->label, noted.text ? noted.text : "", notes);
@@ -514,17 +519,19 @@ static void steps_are_right_with_epilogues_and_without(void)
     make_wide_llama();
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         const bool narrow = strcmp(steps[i].label, "tensor ranks") == 0;
-        run_step(&steps[i], true, steps[i].by_products,
-                 narrow ? NO_ALGORITHM("GELU", "0 of 4") : "");
-        run_step(&steps[i], false, "", "");
+        run_step_with_epilogues(&steps[i], true, steps[i].by_products,
+                                narrow ? NOTE_OF_MISSING_ALGORITHM("GELU", "0 of 4") : "");
+        run_step_with_epilogues(&steps[i], false, "", "");
     }
 }
 
 static void epilogues_without_an_algorithm_run_as_kernels(void)
 {
     emulator_epilogues = 0;
-    run_step(&steps[0], true, "gelu 0 of 4, column_sum 0 of 8, norms 0 of 9, rotations 0 of 0",
-             NO_ALGORITHM("GELU", "0 of 4") NO_ALGORITHM("the gradient of a bias", "0 of 8"));
+    run_step_with_epilogues(&steps[0], true,
+                            "gelu 0 of 4, column_sum 0 of 8, norms 0 of 9, rotations 0 of 0",
+                            NOTE_OF_MISSING_ALGORITHM("GELU", "0 of 4")
+                                NOTE_OF_MISSING_ALGORITHM("the gradient of a bias", "0 of 8"));
     emulator_epilogues = 1;
 }
 

@@ -16,7 +16,7 @@ struct mapping {
     bool large_pages; /* were requested */
 };
 
-static bool find_mapping(const void *address, struct mapping *mapping)
+static bool find_memory_mapping(const void *address, struct mapping *mapping)
 {
     FILE *file = fopen("/proc/self/smaps", "r");
     char line[512];
@@ -61,7 +61,7 @@ static void host_memory_has_large_pages(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct mapping mapping = {0};
         char *memory = host_memory_new(rows[i].bytes, -1);
-        if (!CHECK(rows[i].label, memory != NULL && find_mapping(memory, &mapping)))
+        if (!CHECK(rows[i].label, memory != NULL && find_memory_mapping(memory, &mapping)))
             continue;
         CHECK(rows[i].label, mapping.resident_bytes >= rows[i].bytes);
         CHECK(rows[i].label, !rows[i].large || (uintptr_t)memory % (2 << 20) == 0);

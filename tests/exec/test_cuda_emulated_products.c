@@ -50,8 +50,8 @@ static void products_of_16_bits_are_added_up_in_fp32(void)
 }
 
 /* Returns the shape of a product (m, k) x (n, k)^T of 8-bit factors, b in E4M3. */
-static struct product_shape scaled_shape(int64_t m, int64_t n, int64_t k, enum dtype a_type,
-                                         enum scaling scaling)
+static struct product_shape shape_of_scaled_product(int64_t m, int64_t n, int64_t k,
+                                                    enum dtype a_type, enum scaling scaling)
 {
     return (struct product_shape){.m = m,
                                   .n = n,
@@ -71,7 +71,7 @@ static struct product_shape scaled_shape(int64_t m, int64_t n, int64_t k, enum d
 static void products_of_8_bits_have_scales(void)
 {
     enum { M = 16, N = 32, K = 48 };
-    struct product_shape shape = scaled_shape(M, N, K, DTYPE_E5M2, SCALING_TENSOR);
+    struct product_shape shape = shape_of_scaled_product(M, N, K, DTYPE_E5M2, SCALING_TENSOR);
     uint8_t a[M * K], b[N * K];
     float y[M * N], workspace = 0;
     const float scale_a = 0.5f, scale_b = 3;
@@ -123,8 +123,8 @@ static void products_of_8_bits_have_scales_of_blocks(void)
         scale_b[i] = 2 - (float)i / 512;
     for (int rows = 1; rows <= CUDA_SCALE_BLOCK; rows += CUDA_SCALE_BLOCK - 1) {
         struct diag diag = {0};
-        struct product_shape shape =
-            scaled_shape(M, N, K, DTYPE_E4M3, rows == 1 ? SCALING_VECTOR : SCALING_BLOCK);
+        struct product_shape shape = shape_of_scaled_product(
+            M, N, K, DTYPE_E4M3, rows == 1 ? SCALING_VECTOR : SCALING_BLOCK);
         struct products *products = products_new(cublaslt_open(&diag), &diag);
         const struct product *product = products_plan(products, &shape, &diag);
         CU_ASSERT_PTR_NOT_NULL_FATAL(product);
@@ -159,18 +159,19 @@ enum { STEP_M = 16, STEP_N = 32, STEP_K = 144 }; /* k has a whole block of 128 a
 /* Returns element i of x and of w. The largest number differs between rows and between blocks of k. E4M3 holds every
  * number exactly, because all scales are powers of two: the largest number of a block is 3.5 times such a power, and the
  * largest of the type is 448 = 128 x 3.5. */
-static double element_of_factor(uint64_t i)
+static double matmul_input_element(uint64_t i)
 {
     const uint64_t row = i / STEP_K, block = i % STEP_K / 128;
     return ldexp((double)(i % 8) / 2, (int)(row % 3 + block));
 }
 
-static enum status fill_factors(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status fill_matmul_inputs(void *user, const struct exec_buffer *buffer,
+                                      struct diag *diag)
 {
     (void)user;
     (void)diag;
     for (uint64_t i = 0; i < buffer->element_count; i++)
-        number_write_element(buffer->data, buffer->dtype, i, element_of_factor(i));
+        number_write_element(buffer->data, buffer->dtype, i, matmul_input_element(i));
     return STATUS_OK;
 }
 
@@ -183,8 +184,8 @@ static enum status check_product(void *user, const struct exec_buffer *buffer, s
     for (uint64_t i = 0; i < STEP_M * STEP_N; i++) {
         double sum = 0;
         for (uint64_t k = 0; k < STEP_K; k++)
-            sum += element_of_factor(i / STEP_N * STEP_K + k) *
-                   element_of_factor(i % STEP_N * STEP_K + k);
+            sum += matmul_input_element(i / STEP_N * STEP_K + k) *
+                   matmul_input_element(i % STEP_N * STEP_K + k);
         CHECK_CLOSE("y", number_read_element(buffer->data, buffer->dtype, i), sum, 1e-6);
     }
     ++*(uint32_t *)user;
@@ -233,7 +234,8 @@ static void products_of_8_bits_run_or_are_refused(void)
         snprintf(schedule, sizeof schedule, text, rows[i].x_scales, rows[i].w_scales, rows[i].of_x,
                  rows[i].of_w, rows[i].of_product);
         if (hand_load(&h, schedule)) {
-            h.io = (struct exec_io){&looked, fill_factors, check_product, 0, UINT32_MAX, NULL};
+            h.io =
+                (struct exec_io){&looked, fill_matmul_inputs, check_product, 0, UINT32_MAX, NULL};
             CHECK_INT(rows[i].of_product, hand_run(&h), STATUS_OK);
             CHECK_TEXT(rows[i].of_product, h.diag.text ? h.diag.text : "", "");
             CHECK_INT(rows[i].of_product, looked, 1);

@@ -106,7 +106,7 @@ static void ops_with_lost_records_have_no_time(void)
 }
 
 /* Checks that the trace header has the versions of the libraries that the run opened. */
-static void check_versions(const struct trace *trace)
+static void check_trace_has_versions(const struct trace *trace)
 {
     const struct {
         const char *key;
@@ -145,7 +145,7 @@ static void records_of_another_run_are_forgotten(void)
         CHECK_TEXT("no message", h.diag.text ? h.diag.text : "", "");
         const char *ops = trace_get_key(&h.result.trace, "cupti_ops");
         CHECK_TEXT("the worst step", ops != NULL ? ops : "", "6 of 7");
-        check_versions(&h.result.trace);
+        check_trace_has_versions(&h.result.trace);
         for (size_t i = 0; i < h.result.trace.ops.count; i++)
             CHECK("within the step",
                   h.result.trace.ops.start_s[i] >= 0 &&

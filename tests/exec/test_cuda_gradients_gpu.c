@@ -29,7 +29,7 @@ static const struct transformer wide = {.name = "wide",
                                         .rope_theta = 1e4,
                                         .norm_eps = 1e-5};
 
-static bool wide_schedule(struct ir *ir, const char *strategy, int64_t ranks)
+static bool build_schedule_of_wide_model(struct ir *ir, const char *strategy, int64_t ranks)
 {
     const struct request request = {.model = &wide,
                                     .strategy = strategy,
@@ -63,7 +63,7 @@ static double gradient_error(const char *strategy, int64_t ranks, enum exec_atte
                                          .finds_unwritten_reads = true,
                                          .stall_limit_s = 60};
     double worst = INFINITY;
-    if (wide_schedule(&ir, strategy, ranks) &&
+    if (build_schedule_of_wide_model(&ir, strategy, ranks) &&
         CHECK_INT(strategy, reference_check_step(&check, &ir, strategy, &wide, 7, &options, &diag),
                   STATUS_OK)) {
         CHECK(strategy, check.agrees);
@@ -81,7 +81,7 @@ static double gradient_error(const char *strategy, int64_t ranks, enum exec_atte
 }
 
 /* Blocks are merged in fp32 (docs/ir.md), so the error must hardly grow with the number of blocks. */
-static void merges_of_longer_rings_drift_little(void)
+static void ring_length_hardly_adds_error(void)
 {
     static const int64_t ranks[] = {1, 2, 4, 8};
     double first = 0;
@@ -95,7 +95,7 @@ static void merges_of_longer_rings_drift_little(void)
     }
 }
 
-static void both_ways_of_attention_agree(void)
+static void attention_ways_match_the_reference(void)
 {
     static const char *const strategies[] = {"local", "ulysses", "ring"};
     for (size_t i = 0; i < ARRAY_LEN(strategies); i++)
@@ -112,8 +112,8 @@ static void broken_schedules_are_found(void)
 }
 
 static const struct check_case cases[] = {
-    {"both ways of attention agree", both_ways_of_attention_agree},
-    {"merges of longer rings drift little", merges_of_longer_rings_drift_little},
+    {"both ways of attention agree", attention_ways_match_the_reference},
+    {"merges of longer rings drift little", ring_length_hardly_adds_error},
     {"broken schedules are found", broken_schedules_are_found},
     {"every pair of choices computes the reference", every_pair_of_choices_computes_the_reference},
 };

@@ -76,7 +76,7 @@ static int64_t draw_parameter(const char *name)
 }
 
 /* Returns a random work of the kind that its kernels support. */
-static struct work draw_work(enum work_kind kind)
+static struct work draw_supported_work(enum work_kind kind)
 {
     const struct work_kind_info *info = work_kind_info(kind);
     struct work work = {.kind = (uint8_t)kind};
@@ -203,7 +203,7 @@ static struct buffer new_buffer(struct bench_operand o)
     return b;
 }
 
-static struct buffer copy_of(const struct buffer *b)
+static struct buffer copy_of_buffer(const struct buffer *b)
 {
     size_t shift = (size_t)((char *)b->operand.data - b->base);
     size_t bytes = shift +
@@ -252,7 +252,7 @@ static double difference(const struct buffer *got, const struct buffer *want)
     return worst;
 }
 
-struct device_side {
+struct device_operands_of_call {
     struct buffer read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
     struct call call;
 };
@@ -270,8 +270,8 @@ static void fill_operand(const struct work *work, uint32_t read, const struct op
     }
 }
 
-static void make_call(struct device_side *side, const struct work *work,
-                      const struct bench_operands *o)
+static void make_device_call(struct device_operands_of_call *side, const struct work *work,
+                             const struct bench_operands *o)
 {
     side->call = (struct call){
         .work = work,
@@ -297,7 +297,7 @@ static void *aligned(size_t bytes)
 
 static size_t cpu_scratch_of(const struct call *call)
 {
-    const struct cpu_math_row *row = &cpu_math_rows[call->work->kind];
+    const struct cpu_kernel_table_row *row = &cpu_math_rows[call->work->kind];
     size_t floats = (row->scratch ? row->scratch(call->work) : 0) + 16;
     for (uint32_t k = 0; k < call->read_count; k++)
         floats += (size_t)call->read[k].element_count + 16;
@@ -307,15 +307,15 @@ static size_t cpu_scratch_of(const struct call *call)
 }
 
 /* Lists of rows that context ranks exchange: as a rank's assignment has them, and as its kernels read them. */
-struct row_lists {
-    struct assignment_rows rows;
+struct exchanged_row_lists {
+    struct assignment_needed_rows rows;
     int64_t first[2][2], row[MOVED_LIST_COUNT][50], held[50];
     struct cuda_row_pair pair[MOVED_LIST_COUNT][50];
     struct cuda_row_pairs pairs[MOVED_LIST_COUNT];
 };
 
 /* Draws lists of at most `most` rows, perhaps of none. A row is sent and held up to twice and received at most once. */
-static void draw_row_lists(struct row_lists *l, int64_t most)
+static void draw_row_lists(struct exchanged_row_lists *l, int64_t most)
 {
     for (int which = 0; which < MOVED_LIST_COUNT; which++) {
         int64_t count = 0;
@@ -330,7 +330,7 @@ static void draw_row_lists(struct row_lists *l, int64_t most)
         if (which < MOVED_HELD)
             l->first[which][1] = count;
     }
-    l->rows = (struct assignment_rows){
+    l->rows = (struct assignment_needed_rows){
         .sent = {l->first[MOVED_SENT], l->row[MOVED_SENT]},
         .received = {l->first[MOVED_RECEIVED], l->row[MOVED_RECEIVED]},
         .held = {l->pairs[MOVED_HELD].count, l->held, l->row[MOVED_HELD]},
@@ -348,7 +348,7 @@ struct dealing {
 /* Draws how many copies each expert gets, 0 for some, and sets the rows of *work to match: for a router the copies of
  * its own tokens, for a PACK or UNPACK those that several ranks deal to the experts of one of them. False: the kind of
  * work has no rows of experts. */
-static bool draw_dealing(struct dealing *d, struct work *work)
+static bool draw_copies_of_experts(struct dealing *d, struct work *work)
 {
     const bool route = work->kind == WORK_ROUTE || work->kind == WORK_ROUTE_BACKWARD;
     if (!route && work->kind != WORK_PACK && work->kind != WORK_UNPACK)
@@ -393,9 +393,9 @@ static int64_t most_rows(const struct work *work)
 
 static void compare(enum work_kind kind, enum dtype dtype)
 {
-    struct work work = draw_work(kind);
+    struct work work = draw_supported_work(kind);
     struct dealing dealing = {.begin = {0}};
-    const bool dealt = draw(0, 1) && draw_dealing(&dealing, &work);
+    const bool dealt = draw(0, 1) && draw_copies_of_experts(&dealing, &work);
     struct bench_operands o;
     char label[160], *end = label + snprintf(label, sizeof label, "%s %s",
                                              work_kind_info(kind)->name, dtype_name(dtype));
@@ -405,7 +405,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
         return;
     adapt_operands(&work, &o);
 
-    struct device_side cpu = {0}, cuda = {0};
+    struct device_operands_of_call cpu = {0}, cuda = {0};
     for (uint32_t k = 0; k < o.write_count; k++)
         cpu.write[k] = new_buffer(o.write[k]);
     for (uint32_t k = 0; k < o.read_count; k++) {
@@ -417,18 +417,18 @@ static void compare(enum work_kind kind, enum dtype dtype)
                          : &cpu.write[o.read[k].write_in_same_buffer].operand);
     }
     for (uint32_t k = 0; k < o.write_count; k++)
-        cuda.write[k] = copy_of(&cpu.write[k]);
+        cuda.write[k] = copy_of_buffer(&cpu.write[k]);
     for (uint32_t k = 0; k < o.read_count; k++)
         if (o.read[k].write_in_same_buffer < 0)
-            cuda.read[k] = copy_of(&cpu.read[k]);
-    make_call(&cpu, &work, &o);
-    make_call(&cuda, &work, &o);
-    cpu.call.part_index = cuda.call.part_index = draw(0, 2);
+            cuda.read[k] = copy_of_buffer(&cpu.read[k]);
+    make_device_call(&cpu, &work, &o);
+    make_device_call(&cuda, &work, &o);
+    cpu.call.index_in_sharding_group = cuda.call.index_in_sharding_group = draw(0, 2);
     cpu.call.reads_softmax = cuda.call.reads_softmax =
         kind == WORK_CROSS_ENTROPY_BACKWARD && draw(0, 2) == 0;
 
-    const struct cuda_compute_row *row = &cuda_compute_rows[kind];
-    struct row_lists lists = {.rows.peer_count = 0};
+    const struct cuda_kernel_table_row *row = &cuda_compute_rows[kind];
+    struct exchanged_row_lists lists = {.rows.peer_count = 0};
     int32_t fault = 0;
     float *cpu_memory = aligned(cpu_scratch_of(&cpu.call));
     struct cuda_launch_context place = {.scratch = aligned(row->scratch ? row->scratch(&work) : 0),
@@ -538,7 +538,7 @@ static void a_wrong_label_is_reported(void)
 
 /* The label of row r is in the middle of the row, so the thread that overwrites this logit is not the one that reads
  * it for the loss. */
-static void softmax_may_go_over_its_logits(void)
+static void softmax_may_overwrite_its_logits(void)
 {
     enum { ROWS = 3, VOCAB = 600 };
     for (int backwards = 0; backwards < 2; backwards++) {
@@ -568,6 +568,6 @@ static const struct check_case cases[] = {
     {"kernels compute what the processor does", kernels_compute_what_the_processor_does},
     {"a frequent token is summed in order", a_frequent_token_is_summed_in_order},
     {"a wrong label is told", a_wrong_label_is_reported},
-    {"softmax may go over its logits", softmax_may_go_over_its_logits},
+    {"softmax may go over its logits", softmax_may_overwrite_its_logits},
 };
 CHECK_MAIN("cuda kernels", cases)

@@ -14,7 +14,7 @@
 /* Values of cudaError_t. */
 enum { INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, OUT_OF_RESOURCES = 701 };
 
-static void limits_of_a_launch_are_those_of_a_device(void)
+static void launches_beyond_device_limits_fail(void)
 {
     static const struct {
         const char *label, *kernel;
@@ -66,7 +66,7 @@ static void more_shared_memory_must_be_asked_for(void)
 
 /* True if the copy ends without a fault. It runs in a child process, since an unaligned address ends the
  * program. */
-static bool copy_ends_well(void *to, const void *from)
+static bool copy_ends_without_fault(void *to, const void *from)
 {
     fflush(NULL);
     pid_t child = fork();
@@ -80,19 +80,19 @@ static bool copy_ends_well(void *to, const void *from)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static void sixteen_bytes_at_once_are_aligned(void)
+static void unaligned_16_byte_copies_fail(void)
 {
     _Alignas(16) char memory[64] = {0};
-    CHECK("aligned", copy_ends_well(memory, memory + 32));
-    CHECK("loaded from 8 bytes behind", !copy_ends_well(memory, memory + 40));
-    CHECK("stored 4 bytes behind", !copy_ends_well(memory + 4, memory + 32));
+    CHECK("aligned", copy_ends_without_fault(memory, memory + 32));
+    CHECK("loaded from 8 bytes behind", !copy_ends_without_fault(memory, memory + 40));
+    CHECK("stored 4 bytes behind", !copy_ends_without_fault(memory + 4, memory + 32));
 }
 
 /* ---- long sequences ---- */
 
 enum { TOKENS = 1 << 24, WIDTH = 16384 };
 
-static int64_t long_parameter(const char *name)
+static int64_t parameter_of_long_sequences(const char *name)
 {
     static const struct {
         const char *name;
@@ -121,7 +121,7 @@ static void every_kind_takes_long_sequences(void)
         struct call call = {.work = &work, .model = {1e-5, 10000}};
         struct cuda_launch_context place = {.scratch = (void *)(uintptr_t)256};
         for (uint32_t i = 0; i < info->param_count; i++)
-            work.p[i] = long_parameter(info->param[i].name);
+            work.p[i] = parameter_of_long_sequences(info->param[i].name);
         if (kind == WORK_DEQUANTISE) /* of a weight, which has less than 2^32 elements */
             work.dequantise.rows = WIDTH;
         if (cuda_compute_rows[kind].run == NULL || !bench_list_operands(&work, DTYPE_BF16, &o))
@@ -163,9 +163,9 @@ static void attention_takes_long_tiles(void)
 }
 
 static const struct check_case cases[] = {
-    {"limits of a launch are those of a device", limits_of_a_launch_are_those_of_a_device},
+    {"limits of a launch are those of a device", launches_beyond_device_limits_fail},
     {"more shared memory must be asked for", more_shared_memory_must_be_asked_for},
-    {"16 bytes at once are aligned", sixteen_bytes_at_once_are_aligned},
+    {"16 bytes at once are aligned", unaligned_16_byte_copies_fail},
     {"every kind takes long sequences", every_kind_takes_long_sequences},
     {"attention takes long tiles", attention_takes_long_tiles},
 };

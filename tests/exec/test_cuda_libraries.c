@@ -74,7 +74,7 @@ static void a_library_is_found_near_another(void)
 }
 
 /* Makes a wheel as pip installs PyTorch's, in a folder from which the python3 in PATH imports. */
-static void make_wheel(void)
+static void make_wheel_with_library(void)
 {
     static const char *const below[] = {"/site-packages", "/site-packages/nvidia",
                                         "/site-packages/nvidia/thing",
@@ -116,7 +116,9 @@ static void records_are_joined_to_ops(void)
                                      {21, 9}, {22, 9}, {23, 10}};
     struct cupti_span span[ARRAY_LEN(record)];
     CHECK_INT("ops",
-              (int64_t)cupti_join_spans(record, ARRAY_LEN(record), tie, ARRAY_LEN(tie), span), 2);
+              (int64_t)cupti_join_records_into_spans(record, ARRAY_LEN(record), tie, ARRAY_LEN(tie),
+                                                     span),
+              2);
     CHECK_INT("by id", (int64_t)span[0].op_id, 3);
     CHECK_INT("by id", (int64_t)span[1].op_id, 7);
     CHECK_CLOSE("start", span[1].start_s, 100e-9, 1e-9);
@@ -125,7 +127,8 @@ static void records_are_joined_to_ops(void)
 }
 
 static const struct check_case cases[] = {
-    {"a wheel is made", make_wheel}, /* before the folders are searched, which is done once */
+    {"a wheel is made",
+     make_wheel_with_library}, /* before the folders are searched, which is done once */
     {"libraries have the functions", libraries_have_the_functions},
     {"a missing library is named", a_missing_library_is_named},
     {"a library is found near another", a_library_is_found_near_another},

@@ -74,7 +74,7 @@ struct run {
     struct diag diag;
 };
 
-static bool run_init(struct run *run, size_t layout, uint64_t seed, int32_t *tokens)
+static bool run_initialization(struct run *run, size_t layout, uint64_t seed, int32_t *tokens)
 {
     struct request request = {.model = &shapes[0],
                               .strategy = layouts[layout].cp > 1 ? "ring" : NULL,
@@ -121,7 +121,7 @@ static double loss_of(size_t layout, uint64_t seed, bool behind)
     double loss = NAN;
     training_random_tokens(tokens, TOKENS, shapes[0].vocab, 1);
     memcpy(tokens + TOKENS, tokens, TOKENS * sizeof *tokens);
-    if (run_init(&run, layout, seed, tokens)) {
+    if (run_initialization(&run, layout, seed, tokens)) {
         const struct exec_options options = {.model = {1e-5, 1e4},
                                              .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1},
                                              .measured_steps = 2,
@@ -136,7 +136,7 @@ static double loss_of(size_t layout, uint64_t seed, bool behind)
     return loss;
 }
 
-static void what_is_computed_does_not_depend_on_the_layout(void)
+static void loss_does_not_depend_on_the_layout(void)
 {
     double whole = loss_of(0, 1, false), chance = log((double)shapes[0].vocab);
     CHECK("a loss like that of a model that begins", whole > 0.8 * chance && whole < 1.6 * chance);
@@ -206,7 +206,7 @@ static enum status read_and_compare(void *user, const struct exec_buffer *buffer
     return check_collected_buffer(((struct both_trainings *)user)->seen, buffer, diag);
 }
 
-static void weights_are_those_with_which_models_begin(void)
+static void initial_weights_have_usual_values(void)
 {
     for (size_t n = 0; n < 2 * ARRAY_LEN(layouts); n++) {
         const size_t i = n / 2;
@@ -221,7 +221,7 @@ static void weights_are_those_with_which_models_begin(void)
         /* a rate of 0 leaves the parameters as they are */
         const struct exec_options options = {
             .model = {1e-5, 1e4}, .adamw = {0, 0.9, 0.95, 1e-8, 0, 0, 1}, .stall_limit_s = 60};
-        if (run_init(&run, i, 1, NULL)) {
+        if (run_initialization(&run, i, 1, NULL)) {
             run.training.options.draws_flat_weights = seen.flat;
             CHECK_INT(layouts[i].label, exec_run(&run.ir, "run", &options, &io, &result, &run.diag),
                       STATUS_OK);
@@ -243,8 +243,7 @@ static void weights_are_those_with_which_models_begin(void)
 
 static const struct check_case cases[] = {
     {"draws are nearly normal", draws_are_nearly_normal},
-    {"what is computed does not depend on the layout",
-     what_is_computed_does_not_depend_on_the_layout},
-    {"weights are those with which models begin", weights_are_those_with_which_models_begin},
+    {"what is computed does not depend on the layout", loss_does_not_depend_on_the_layout},
+    {"weights are those with which models begin", initial_weights_have_usual_values},
 };
 CHECK_MAIN("draw", cases)

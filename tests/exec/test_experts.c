@@ -35,8 +35,8 @@ static void impossible_requests_are_refused(void)
 }
 
 /* Checks each of odd_rows twice, with what `set` sets in the request of case i. shares: an uneven routing. */
-static void check_odd_rows(void (*set)(struct request *request, const struct routing *shares,
-                                       size_t i))
+static void check_rows_with_setting(void (*set)(struct request *request,
+                                                const struct routing *shares, size_t i))
 {
     for (size_t i = 0; i < 2 * ARRAY_LEN(odd_rows); i++) {
         struct transformer model = expert_base;
@@ -50,7 +50,7 @@ static void check_odd_rows(void (*set)(struct request *request, const struct rou
         routing_set_shares(&routing, &arena, 0, uneven[i % 3]);
         routing_set_shares(&routing, &arena, 1, uneven[(i + 1) % 4]);
         set(&row.request, &routing, i);
-        check_expert_row(&row, &model);
+        check_expert_request_row(&row, &model);
         arena_release(&arena);
     }
 }
@@ -70,7 +70,7 @@ static void set_capacity(struct request *request, const struct routing *shares, 
  * even routing and with shares. */
 static void capacities_compute_the_reference(void)
 {
-    check_odd_rows(set_capacity);
+    check_rows_with_setting(set_capacity);
 }
 
 static void set_dispatcher(struct request *request, const struct routing *shares, size_t i)
@@ -82,7 +82,7 @@ static void set_dispatcher(struct request *request, const struct routing *shares
 /* Tokens travel to the ranks of their experts before they are copied, and sums return. */
 static void dispatchers_compute_the_reference(void)
 {
-    check_odd_rows(set_dispatcher);
+    check_rows_with_setting(set_dispatcher);
 }
 
 /* Under profile neutral the activation of experts multiplies its results by the weights of copies, so that these weights
@@ -104,7 +104,7 @@ static void weighted_activations_compute_the_reference(void)
         routing_set_shares(&routing, &arena, 0, uneven[i % 3]);
         routing_set_shares(&routing, &arena, 1, uneven[(i + 1) % 4]);
         row.request.routing = i / cases % 2 == 0 ? &routing : NULL;
-        check_expert_row(&row, &model);
+        check_expert_request_row(&row, &model);
         arena_release(&arena);
     }
 }
@@ -128,7 +128,7 @@ static void shared_experts_compute_the_reference_beside_any_exchange(void)
             row.request.ranks *= row.request.pp;
             row.request.pipeline = activations == 0 ? CHOICE_PIPELINE_ZB_1P : row.request.pipeline;
             row.request.global_batch = 4;
-            check_expert_row(&row, &model);
+            check_expert_request_row(&row, &model);
         }
 }
 

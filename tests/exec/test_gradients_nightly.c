@@ -4,7 +4,7 @@
 #include "tests/exec/matrix.h"
 
 /* Advances to the next product of the factors from strategy to subsequences. Returns false after the last. */
-static bool next_product(struct matrix_row *product, const struct factors *factors)
+static bool advance_product_of_choices(struct matrix_row *product, const struct factors *factors)
 {
     for (int f = FACTOR_STRATEGY; f < FACTOR_SHARD; f++) {
         if (++product->level[f] < factors->levels[f])
@@ -60,7 +60,7 @@ static void every_product_of_choices_computes_the_reference(void)
             refused++;
         else if (!is_covered_by_other_product(&product, &choices))
             exact += check_choices(&choices, exact % 4 == 0);
-    } while (next_product(&product, &factors));
+    } while (advance_product_of_choices(&product, &factors));
     printf("%zu products are exact, %zu are not legal\n", exact, refused);
 }
 

@@ -30,7 +30,7 @@ static struct op_row {
 }
 
 /* The links of a rank work at the same time; copies in one direction run one after the other. */
-static void links_are_as_slow_as_asked_and_overlap(void)
+static void emulated_links_have_rate_and_overlap(void)
 {
     struct hand h;
     if (hand_load(&h, transfers)) {
@@ -118,7 +118,7 @@ static void traces_hold_the_whole_step(void)
 }
 
 /* No op starts before all ops that it waits for have ended. */
-static void waits_are_kept(void)
+static void no_op_starts_before_its_waits(void)
 {
     struct request request = step_request(&small_gpt, 4, 16);
     struct executed_step step;
@@ -150,9 +150,9 @@ static void waits_are_kept(void)
 }
 
 static const struct check_case cases[] = {
-    {"links are as slow as asked, and overlap", links_are_as_slow_as_asked_and_overlap},
+    {"links are as slow as asked, and overlap", emulated_links_have_rate_and_overlap},
     {"without limits nothing sleeps", without_limits_nothing_sleeps},
     {"traces hold the whole step", traces_hold_the_whole_step},
-    {"waits are kept", waits_are_kept},
+    {"waits are kept", no_op_starts_before_its_waits},
 };
 CHECK_MAIN("measure", cases)

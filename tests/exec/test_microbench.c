@@ -21,11 +21,11 @@ static struct work small_work_of_kind(enum work_kind kind)
     for (size_t i = 0; i < info->param_count; i++) {
         const struct work_param *param = &info->param[i];
         bool bytes = strcmp(param->name, "bytes") == 0, dim = strcmp(param->name, "dim") == 0;
-        work.p[i] = param->is_group   ? (param->optional ? 0 : 2)
-                    : bytes           ? 64
-                    : dim             ? 4
-                    : param->optional ? 0
-                                      : 2;
+        work.p[i] = param->is_value_group_id ? (param->optional ? 0 : 2)
+                    : bytes                  ? 64
+                    : dim                    ? 4
+                    : param->optional        ? 0
+                                             : 2;
         if (param->value_names)
             work.p[i] = 0;
     }
@@ -259,7 +259,7 @@ static const struct case_set {
 } sets[] = {{"cpu", "cpu-generic", microbench_list_cases, DTYPE_F32},
             {"gpu", "h200", microbench_list_gpu_cases, DTYPE_BF16}};
 
-static void the_whole_set_begins_with_the_quick_one(void)
+static void full_bench_set_begins_with_quick_set(void)
 {
     for (size_t s = 0; s < ARRAY_LEN(sets); s++) {
         struct arena arena = {0};
@@ -407,9 +407,9 @@ static void a_limit_of_time_is_kept(void)
     const struct work work = {.kind = WORK_MATMUL, .matmul = {512, 512, 512, MATMUL_NT, 0, 0}};
     const struct microbench_case once = {POINT_WORK, POINT_NO_IMPL, work};
     const struct microbench_case long_ = {POINT_SUSTAINED, POINT_NO_IMPL, work};
-    CHECK("a point",
-          microbench_rough_s(&once, &options) > 0.05 && microbench_rough_s(&once, &options) < 1);
-    CHECK("seconds of it", microbench_rough_s(&long_, &options) > 5);
+    CHECK("a point", microbench_estimated_s(&once, &options) > 0.05 &&
+                         microbench_estimated_s(&once, &options) < 1);
+    CHECK("seconds of it", microbench_estimated_s(&long_, &options) > 5);
 }
 
 /* Operands of benchmarks are random numbers; other GPU benchmarks use the same (bench/gpu/attention_alone.c). */
@@ -443,7 +443,7 @@ static void operands_are_random_and_not_zero(void)
 
 static const struct check_case cases[] = {
     {"operands are random and not zero", operands_are_random_and_not_zero},
-    {"the whole set begins with the quick one", the_whole_set_begins_with_the_quick_one},
+    {"the whole set begins with the quick one", full_bench_set_begins_with_quick_set},
     {"points of a set that was stopped are fitted", points_of_a_set_that_was_stopped_are_fitted},
     {"a limit of time is kept", a_limit_of_time_is_kept},
     {"every kind can be timed", every_kind_can_be_timed},

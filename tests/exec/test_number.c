@@ -67,7 +67,7 @@ static void all_16_bit_numbers_convert_back(void)
 
 /* Checks number_significand_bits() and number_min_exponent(): 1 and a bit more or less than half the distance to the
  * next number round up or down, and numbers below the least normal one lose digits. */
-static void digits_are_those_of_rounding(void)
+static void significand_bits_match_rounding(void)
 {
     static const enum dtype types[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32};
     for (size_t t = 0; t < ARRAY_LEN(types); t++) {
@@ -89,6 +89,6 @@ static void digits_are_those_of_rounding(void)
 static const struct check_case cases[] = {
     {"numbers round to nearest even", numbers_round_to_nearest_even},
     {"all halves come back", all_16_bit_numbers_convert_back},
-    {"digits are those of rounding", digits_are_those_of_rounding},
+    {"digits are those of rounding", significand_bits_match_rounding},
 };
 CHECK_MAIN("number", cases)

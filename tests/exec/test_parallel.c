@@ -58,7 +58,7 @@ static void parts_cover_a_loop_once(void)
     }
 }
 
-static void parts_run_at_once(void)
+static void parts_of_loop_run_in_parallel(void)
 {
     pthread_barrier_t barrier_of_parts;
     pthread_barrier_init(&barrier_of_parts, NULL, THREADS);
@@ -103,7 +103,7 @@ static void states_release(struct adamw_operands *s)
         free(s->data[k]);
 }
 
-static struct call adamw_of(const struct adamw_operands *s, const struct work *work)
+static struct call adamw_call_of(const struct adamw_operands *s, const struct work *work)
 {
     struct operand f32[4];
     for (int k = 0; k < 4; k++)
@@ -126,7 +126,7 @@ static void adamw_is_the_same_on_any_number_of_threads(void)
             struct adamw_operands whole = {DTYPE_BF16, DTYPE_BF16, counts[n], {0}}, parts = whole;
             states_init(&whole);
             states_init(&parts);
-            struct call a = adamw_of(&whole, &work), b = adamw_of(&parts, &work);
+            struct call a = adamw_call_of(&whole, &work), b = adamw_call_of(&parts, &work);
             float *scratch = calloc(counts[n] + 32, 2 * sizeof *scratch);
             CHECK("in one", cpu_compute_call(&a, scratch) == NULL);
             CHECK("in parts", cpu_compute_call_threaded(&b, NULL, threads) == NULL);
@@ -142,7 +142,7 @@ static void adamw_is_the_same_on_any_number_of_threads(void)
 
 static const struct check_case cases[] = {
     {"parts cover a loop once", parts_cover_a_loop_once},
-    {"parts run at once", parts_run_at_once},
+    {"parts run at once", parts_of_loop_run_in_parallel},
     {"every rank has a share", every_rank_has_a_share},
     {"AdamW is the same on any number of threads", adamw_is_the_same_on_any_number_of_threads},
 };

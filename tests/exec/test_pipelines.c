@@ -74,7 +74,7 @@ static struct request request_of(const struct chain_row *row)
 static void check_chain_row(const struct chain_row *row)
 {
     struct request request = request_of(row);
-    check_request_today(&request, DAYS);
+    check_request_if_sampled_today(&request, DAYS);
 }
 
 static void every_pipeline_computes_the_reference(void)
@@ -117,7 +117,7 @@ static void stages_share_their_weights_as_one_rank_would(void)
 }
 
 /* Each of several micro-batches has two sequences, which are cut into the same subsequences. */
-static void sequences_of_a_micro_batch_are_cut_alike(void)
+static void micro_batch_sequences_share_lengths(void)
 {
     static const int pipelines[] = {CHOICE_PIPELINE_NONE,        CHOICE_PIPELINE_TERAPIPE,
                                     CHOICE_PIPELINE_SEQ1F1B,     CHOICE_PIPELINE_ZB_1P,
@@ -142,7 +142,7 @@ static void sequences_of_a_micro_batch_are_cut_alike(void)
             request.loss_chunks = 1 + (int64_t)i;
             CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
             CHECK_INT("micro-batches", choices.accumulation, 3);
-            check_choices_today(&choices, true, DAYS);
+            check_choices_if_sampled_today(&choices, true, DAYS);
             diag_release(&diag);
         }
 }
@@ -167,7 +167,7 @@ static void subsequences_compute_the_reference(void)
                 request.dtype = DTYPE_BF16;
                 request.model = &shapes[1]; /* the check has a tolerance for its rounding */
             }
-            check_request_today(&request, DAYS);
+            check_request_if_sampled_today(&request, DAYS);
         }
 }
 
@@ -190,12 +190,12 @@ static void stages_of_tensor_ranks_compute_the_reference(void)
         request.strategy = "megatron-sp";
         request.tp = 2;
         request.ranks *= 2;
-        check_request_today(&request, DAYS);
+        check_request_if_sampled_today(&request, DAYS);
     }
 }
 
 /* Subsequences of one sequence may have different lengths, over head ranks and over tensor ranks. */
-static void lengths_may_differ(void)
+static void subsequence_lengths_may_differ(void)
 {
     static const int64_t lengths[] = {10, 2, 14, 6};
     for (int tensor = 0; tensor < 2; tensor++) {
@@ -216,7 +216,7 @@ static void lengths_may_differ(void)
             request.hp = 1;
             request.tp = 2;
         }
-        check_request_today(&request, DAYS);
+        check_request_if_sampled_today(&request, DAYS);
     }
 }
 
@@ -248,7 +248,7 @@ static void shared_subsequences_compute_the_reference(void)
         request.seq = (rows[i].pp == 2 ? 4 : 12) * rows[i].subsequences;
         request.helpers = helpers;
         request.shared_units = &shared_unit_counts[j / HELPERS_COUNT];
-        check_request_today(&request, DAYS);
+        check_request_if_sampled_today(&request, DAYS);
     }
 }
 
@@ -290,18 +290,18 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         request.subsequence_tokens = rows[i].lengths;
         request.helpers = (int)(j % HELPERS_COUNT);
         request.shared_units = &shared_unit_counts[j / HELPERS_COUNT];
-        check_request_today(&request, DAYS);
+        check_request_if_sampled_today(&request, DAYS);
     }
 }
 
 static const struct check_case cases[] = {
     {"every pipeline computes the reference", every_pipeline_computes_the_reference},
-    {"lengths may differ", lengths_may_differ},
+    {"lengths may differ", subsequence_lengths_may_differ},
     {"shared subsequences compute the reference", shared_subsequences_compute_the_reference},
     {"stages of tensor ranks compute the reference", stages_of_tensor_ranks_compute_the_reference},
     {"stages of tensor ranks share subsequences", stages_of_tensor_ranks_share_subsequences},
     {"subsequences compute the reference", subsequences_compute_the_reference},
-    {"sequences of a micro-batch are cut alike", sequences_of_a_micro_batch_are_cut_alike},
+    {"sequences of a micro-batch are cut alike", micro_batch_sequences_share_lengths},
     {"stages share their weights as one rank would", stages_share_their_weights_as_one_rank_would},
 };
 CHECK_MAIN("pipelines", cases)

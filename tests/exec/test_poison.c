@@ -71,7 +71,7 @@ static const struct {
      "reads element 0 of buffer a0, which nothing has written"},
 };
 
-static void reads_before_writes_are_found(void)
+static void poison_reveals_unwritten_reads(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct hand h;
@@ -90,7 +90,7 @@ static void reads_before_writes_are_found(void)
     }
 }
 
-static void without_poison_nothing_is_said(void)
+static void unpoisoned_run_reports_no_reads(void)
 {
     struct hand h;
     char text[1024];
@@ -101,7 +101,7 @@ static void without_poison_nothing_is_said(void)
 }
 
 static const struct check_case cases[] = {
-    {"reads before writes are found", reads_before_writes_are_found},
-    {"without poison nothing is said", without_poison_nothing_is_said},
+    {"reads before writes are found", poison_reveals_unwritten_reads},
+    {"without poison nothing is said", unpoisoned_run_reports_no_reads},
 };
 CHECK_MAIN("poison", cases)

@@ -56,14 +56,15 @@ static struct trial quantised(const float *x, int64_t rows, int64_t cols, struct
     struct trial t = trial_new(work, NULL);
     const enum scaling scaling = (enum scaling)work.quantise.scaling;
     const enum dtype scales = scaling_scale_dtype(scaling);
-    float *in = trial_memory(&t.call.read[t.call.read_count++], (uint64_t)(rows * cols), DTYPE_F32);
+    float *in = trial_allocate_operand(&t.call.read[t.call.read_count++], (uint64_t)(rows * cols),
+                                       DTYPE_F32);
     memcpy(in, x, (size_t)(rows * cols) * sizeof *x);
     for (int turned = work.quantise.turned != 0;
          turned <= (work.quantise.turned || work.quantise.both); turned++) {
         int64_t count = turned ? scaling_scale_count(scaling, cols, rows)
                                : scaling_scale_count(scaling, rows, cols);
-        trial_memory(&t.call.write[t.call.write_count++], (uint64_t)(rows * cols), dtype);
-        trial_memory(&t.call.write[t.call.write_count++], (uint64_t)count, scales);
+        trial_allocate_operand(&t.call.write[t.call.write_count++], (uint64_t)(rows * cols), dtype);
+        trial_allocate_operand(&t.call.write[t.call.write_count++], (uint64_t)count, scales);
     }
     CHECK("quantised", trial_run(&t) == NULL);
     return t;
@@ -127,7 +128,7 @@ static void numbers_are_those_of_pytorch(void)
 
 /* Every code that is a number is unchanged by a conversion to fp32 and back; NaN and infinity, which no number is
  * rounded to, come back as the code of NaN and as the largest number. */
-static void all_codes_come_back(void)
+static void every_8_bit_code_survives_fp32(void)
 {
     static const struct {
         enum dtype dtype;
@@ -251,7 +252,7 @@ static void products_multiply_numbers_by_their_scales(void)
 
 /* Two ranks that hold the rows of a matrix find the largest element of their own, take the larger of both, and get the
  * copy that the whole matrix has. */
-static void parts_share_the_largest_element(void)
+static void ranks_share_the_largest_element(void)
 {
     enum { ROWS = 6, COLS = 40, PART = ROWS / 2 * COLS };
     struct check_random random = check_random_make();
@@ -266,16 +267,20 @@ static void parts_share_the_largest_element(void)
             work.quantise.finds = pass == 0;
             work.quantise.given = pass == 1;
             struct trial t = trial_new(work, NULL);
-            float *in = trial_memory(&t.call.read[t.call.read_count++], PART, DTYPE_F32);
+            float *in = trial_allocate_operand(&t.call.read[t.call.read_count++], PART, DTYPE_F32);
             memcpy(in, x + part * PART, PART * sizeof *x);
             if (pass == 0) {
-                float *found = trial_memory(&t.call.write[t.call.write_count++], 1, DTYPE_F32);
+                float *found =
+                    trial_allocate_operand(&t.call.write[t.call.write_count++], 1, DTYPE_F32);
                 CHECK("found", trial_run(&t) == NULL);
                 largest = fmaxf(largest, *found);
             } else {
-                *(float *)trial_memory(&t.call.read[t.call.read_count++], 1, DTYPE_F32) = largest;
-                uint8_t *copy = trial_memory(&t.call.write[t.call.write_count++], PART, DTYPE_E5M2);
-                float *scale = trial_memory(&t.call.write[t.call.write_count++], 1, DTYPE_F32);
+                *(float *)trial_allocate_operand(&t.call.read[t.call.read_count++], 1, DTYPE_F32) =
+                    largest;
+                uint8_t *copy =
+                    trial_allocate_operand(&t.call.write[t.call.write_count++], PART, DTYPE_E5M2);
+                float *scale =
+                    trial_allocate_operand(&t.call.write[t.call.write_count++], 1, DTYPE_F32);
                 CHECK("copied", trial_run(&t) == NULL);
                 const uint8_t *want = whole.call.write[0].data;
                 CHECK("its numbers", memcmp(copy, want + part * PART, PART) == 0);
@@ -288,9 +293,9 @@ static void parts_share_the_largest_element(void)
 
 static const struct check_case cases[] = {
     {"numbers are those of PyTorch", numbers_are_those_of_pytorch},
-    {"all codes come back", all_codes_come_back},
+    {"all codes come back", every_8_bit_code_survives_fp32},
     {"turned copies are of the transpose", turned_copies_are_of_the_transpose},
-    {"parts share the largest element", parts_share_the_largest_element},
+    {"parts share the largest element", ranks_share_the_largest_element},
     {"products multiply numbers by their scales", products_multiply_numbers_by_their_scales},
 };
 CHECK_MAIN("quantise", cases)

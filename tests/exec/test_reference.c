@@ -206,7 +206,7 @@ static void gradients_are_finite_differences(void)
     struct check_random random = check_random_make();
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         struct reference *r = make_reference(&models[i]);
-        const double loss = gradients_of(r, &batch);
+        const double loss = loss_and_gradients_of(r, &batch);
         CHECK_CLOSE(models[i].label, loss, loss_of(r, &batch), 0);
         for (size_t n = 0; n < r->tensor_count; n++) {
             struct reference_tensor *tensor = &r->tensors[n];
@@ -319,9 +319,9 @@ static void runs_repeat_to_the_bit(void)
         ids[i] = i * i % VOCAB;
     const struct reference_batch b = {ids, NULL, 1, LONG, NULL, NULL};
     struct reference *first = make_reference(&models[0]), *second = make_reference(&models[0]);
-    const double once = gradients_of(first, &b), again = gradients_of(second, &b);
-    gradients_of(second, &batch); /* gradients of another batch are overwritten */
-    CHECK_CLOSE("loss", gradients_of(second, &b), once, 0);
+    const double once = loss_and_gradients_of(first, &b), again = loss_and_gradients_of(second, &b);
+    loss_and_gradients_of(second, &batch); /* gradients of another batch are overwritten */
+    CHECK_CLOSE("loss", loss_and_gradients_of(second, &b), once, 0);
     CHECK_CLOSE("loss", again, once, 0);
     for (size_t n = 0; n < first->tensor_count; n++)
         CHECK(first->tensors[n].name, memcmp(first->tensors[n].grad, second->tensors[n].grad,
@@ -357,9 +357,9 @@ static void training_learns_the_batch(void)
     const struct reference_adamw adamw = {0.03, 0.9, 0.95, 1e-8, 0};
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         struct reference *r = make_reference(&models[i]);
-        const double first = gradients_of(r, &batch);
+        const double first = loss_and_gradients_of(r, &batch);
         for (int step = 1; step <= 60; step++) {
-            gradients_of(r, &batch);
+            loss_and_gradients_of(r, &batch);
             reference_adamw_step(r, &adamw, step);
         }
         CHECK(models[i].label, loss_of(r, &batch) < 0.5 * first);
@@ -377,7 +377,8 @@ static void weights_are_floats_that_follow_the_seed(void)
             const struct reference_tensor *tensor = &r->tensors[n];
             parameters += (int64_t)tensor->count;
             CHECK(tensor->name, reference_find_tensor(r, tensor->name) == tensor);
-            CHECK(tensor->name, norm_of(tensor->param, other->tensors[n].param, tensor->count) > 0);
+            CHECK(tensor->name,
+                  norm_of_difference(tensor->param, other->tensors[n].param, tensor->count) > 0);
             for (size_t j = 0; j < tensor->count; j++)
                 if (tensor->param[j] != (float)tensor->param[j])
                     CHECK(tensor->name, !"a float");

@@ -68,7 +68,7 @@ static enum reference_check_verdict verdict(const struct drawn_model *d, int64_t
     return verdict;
 }
 
-static void few_terms_are_not_called_wrong(void)
+static void few_term_sums_are_not_called_wrong(void)
 {
     static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_F64};
     struct check_random random = {3};
@@ -112,7 +112,7 @@ static void half_a_gradient_is_never_right(void)
 }
 
 static const struct check_case cases[] = {
-    {"few terms are not called wrong", few_terms_are_not_called_wrong},
+    {"few terms are not called wrong", few_term_sums_are_not_called_wrong},
     {"half a gradient is never right", half_a_gradient_is_never_right},
 };
 CHECK_MAIN("reference_check", cases)

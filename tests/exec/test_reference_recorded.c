@@ -78,7 +78,7 @@ static void check_recorded_gradients(const struct reference *r, struct json_node
     for (size_t n = 0; n < r->tensor_count; n++) {
         const struct reference_tensor *tensor = &r->tensors[n];
         const struct json_node row = json_element(rows, n);
-        const double norm = norm_of(tensor->grad, NULL, tensor->count);
+        const double norm = norm_of_difference(tensor->grad, NULL, tensor->count);
         const double theirs = number(row, "gradient_norm");
         CHECK_TEXT("order", word(row, "name"), tensor->name);
         CHECK(tensor->name, fabs(norm - theirs) <= TORCH_TOLERANCE);
@@ -103,7 +103,8 @@ static void check_recorded_parameters(const struct reference *r, const struct re
     for (size_t n = 0; n < r->tensor_count; n++) {
         const struct reference_tensor *tensor = &r->tensors[n];
         const struct json_node row = json_element(rows, n);
-        CHECK_CLOSE(tensor->name, norm_of(tensor->param, start->tensors[n].param, tensor->count),
+        CHECK_CLOSE(tensor->name,
+                    norm_of_difference(tensor->param, start->tensors[n].param, tensor->count),
                     number(row, moved_key), TORCH_STEP_TOLERANCE);
         for (size_t e = 0; e < json_element_count(json_find(row, "entries")); e++) {
             const size_t at = (size_t)number_at(row, "entries", e);
@@ -130,7 +131,7 @@ static void check_recorded_model(struct json_node model, const struct reference_
     if (!CHECK_INT(name, (int64_t)json_element_count(rows), (int64_t)r->tensor_count))
         goto out;
     for (int step = 1; step <= steps; step++) {
-        const double loss = gradients_of(r, &b);
+        const double loss = loss_and_gradients_of(r, &b);
         CHECK_CLOSE(name, loss, number_at(model, "losses", (size_t)step - 1),
                     step == 1 ? TORCH_TOLERANCE : TORCH_STEP_TOLERANCE);
         if (step == 1) {
@@ -178,7 +179,7 @@ out:
 }
 
 /* Compares with a model of which only Hugging Face's results were recorded. */
-static void check_mixture(struct json_node model)
+static void check_recorded_mixture_of_experts(struct json_node model)
 {
     const struct transformer t = recorded_transformer(model);
     const char *class = word(model, "class");
@@ -191,11 +192,12 @@ static void check_mixture(struct json_node model)
     reference_init_weights(r, (uint64_t)number(model, "seed"));
     CHECK("experts", t.experts > 0);
     if (CHECK_INT(class, (int64_t)json_element_count(rows), (int64_t)r->tensor_count)) {
-        CHECK_CLOSE(class, gradients_of(r, &b), number(model, "loss"), HUGGING_FACE_TOLERANCE);
+        CHECK_CLOSE(class, loss_and_gradients_of(r, &b), number(model, "loss"),
+                    HUGGING_FACE_TOLERANCE);
         for (size_t n = 0; n < r->tensor_count; n++) {
             const struct reference_tensor *tensor = &r->tensors[n];
             const struct json_node row = json_element(rows, n);
-            const double norm = norm_of(tensor->grad, NULL, tensor->count);
+            const double norm = norm_of_difference(tensor->grad, NULL, tensor->count);
             CHECK_TEXT("order", word(row, "name"), tensor->name);
             CHECK(tensor->name, norm > 0);
             CHECK_CLOSE(tensor->name, norm, number(row, "gradient_norm"), HUGGING_FACE_TOLERANCE);
@@ -223,7 +225,7 @@ static void transformers_agree_on_experts(void)
         const struct json_node models = json_find(json_root(&json), "models");
         CHECK_INT("models", (int64_t)json_element_count(models), 4);
         for (size_t i = 0; i < json_element_count(models); i++)
-            check_mixture(json_element(models, i));
+            check_recorded_mixture_of_experts(json_element(models, i));
     }
     CHECK_TEXT(of_experts, diag.text, "");
     json_release(&json);

@@ -119,7 +119,7 @@ static void rings_compute_what_the_reference_computes(void)
         request.activations = row->activations;
         if (step_make(&step, row->label, &request)) {
             step.options.finds_unwritten_reads = true;
-            step_check(&step, row->label, 1e-4);
+            step_check_against_reference(&step, row->label, 1e-4);
         }
         step_release(&step);
     }
@@ -132,14 +132,14 @@ static void steps_compute_what_the_reference_computes(void)
         struct executed_step step;
         if (step_make(&step, rows[i].label, &request)) {
             step.options.finds_unwritten_reads = true;
-            step_check(&step, rows[i].label, 1e-4);
+            step_check_against_reference(&step, rows[i].label, 1e-4);
         }
         step_release(&step);
     }
 }
 
 /* bf16 has 8 significant bits: results of a few layers are accurate to some per cent of the largest element. */
-static void sixteen_bits_come_close(void)
+static void sixteen_bit_steps_come_close(void)
 {
     static const enum dtype types[] = {DTYPE_BF16, DTYPE_F16};
     static const double tolerance[] = {0.1, 0.02};
@@ -150,7 +150,7 @@ static void sixteen_bits_come_close(void)
         request.dp = 2;
         if (step_make(&step, dtype_name(types[i]), &request)) {
             step.options.finds_unwritten_reads = true;
-            step_check(&step, dtype_name(types[i]), tolerance[i]);
+            step_check_against_reference(&step, dtype_name(types[i]), tolerance[i]);
         }
         step_release(&step);
     }
@@ -165,7 +165,7 @@ static void sixty_four_tiny_ranks(void)
     request.shard = 16;
     if (step_make(&step, "64 ranks", &request)) {
         step.options.stall_limit_s = 60;
-        step_check(&step, "64 ranks", 1e-4);
+        step_check_against_reference(&step, "64 ranks", 1e-4);
     }
     step_release(&step);
 }
@@ -213,7 +213,7 @@ static void losses_follow_the_reference(void)
 static const struct check_case cases[] = {
     {"rings compute what the reference computes", rings_compute_what_the_reference_computes},
     {"steps compute what the reference computes", steps_compute_what_the_reference_computes},
-    {"sixteen bits come close", sixteen_bits_come_close},
+    {"sixteen bits come close", sixteen_bit_steps_come_close},
     {"64 tiny ranks", sixty_four_tiny_ranks},
     {"results do not depend on timing", results_do_not_depend_on_timing},
     {"losses follow the reference", losses_follow_the_reference},

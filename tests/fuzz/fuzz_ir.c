@@ -15,7 +15,7 @@ static void compute_all_properties(const struct ir *ir)
     double sum = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
-        bool fits = !work_has_documents(work) ||
+        bool fits = !work_pairs_depend_on_rank(work) ||
                     (visible_why_unfit(ir) == NULL && visible_why_unfit_work(ir, work) == NULL);
         sum += fits ? ir_work_flops_on_rank(ir, work, mesh_rank_count(&ir->mesh) - 1) : 0;
         sum += work_memory_bytes(work) + (double)work_payload_bytes(work);
@@ -40,7 +40,7 @@ static void compute_all_properties(const struct ir *ir)
 }
 
 /* True if the loops of a text, nested in each other, could expand to more than LINES_MAX lines. */
-static bool is_long(const uint8_t *data, size_t size)
+static bool loops_expand_too_far(const uint8_t *data, size_t size)
 {
     enum { LINES_MAX = 20000 };
     double product = 1;
@@ -60,7 +60,7 @@ static bool is_long(const uint8_t *data, size_t size)
 }
 
 /* Checks that the schedule, printed with loops and read back, is the same list except for offsets. */
-static void check_loops(struct ir *ir)
+static void check_loops_round_trip(struct ir *ir)
 {
     struct ir again = {0};
     struct diag diag = {0};
@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ir ir = {0}, again = {0};
     struct diag diag = {0};
     struct text first = {0}, second = {0};
-    if (is_long(data, size))
+    if (loops_expand_too_far(data, size))
         return 0;
     enum status status = ir_parse(&ir, "fuzz.ir", (const char *)data, size, &diag);
     assert((status == STATUS_OK) == (diag.error_count == 0));
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         assert(status == STATUS_OK);
         ir_print(&second, &again);
         assert(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
-        check_loops(&ir);
+        check_loops_round_trip(&ir);
     }
     text_release(&first);
     text_release(&second);

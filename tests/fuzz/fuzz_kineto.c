@@ -40,7 +40,7 @@ static void check_issue(const struct kineto_issue *issue)
 {
     for (size_t i = 0; i < issue->step_count; i++)
         for (int kind = 0; kind < CALL_COUNT; kind++) {
-            const struct kineto_calls *calls = &issue->steps[i].calls_of[kind];
+            const struct kineto_calls *calls = &issue->steps[i].issue_calls_by_kind[kind];
             assert(calls->operator_count <= calls->call_count);
             assert(calls->total_call_s >= 0 && calls->total_gap_s >= 0);
         }

@@ -10,13 +10,13 @@
 #include <assert.h>
 #include <string.h>
 
-struct csv_table {
+struct csv_format_functions {
     enum status (*parse)(struct trace *trace, const char *name, const char *data, size_t size,
                          struct diag *diag);
     void (*print)(const struct trace *trace, struct text *out);
 };
 
-static void check_round_trip(const struct trace *trace, const struct csv_table *table)
+static void check_round_trip(const struct trace *trace, const struct csv_format_functions *table)
 {
     struct trace again = {0};
     struct text first = {0}, second = {0};
@@ -56,13 +56,13 @@ static void check_stats(const struct trace *trace)
         assert(rank->exposed_s[ROLE_COMM] <= rank->busy_s[ROLE_COMM]);
     }
     for (size_t i = 0; i < stats.memory_count; i++)
-        assert(stats.memories[i].last_bytes <= stats.memories[i].peak_bytes);
+        assert(stats.memories[i].bytes_at_end <= stats.memories[i].peak_bytes);
     trace_stats_release(&stats);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct csv_table tables[] = {
+    static const struct csv_format_functions tables[] = {
         {trace_parse_ops, trace_print_ops},
         {trace_parse_memory, trace_print_memory},
     };

@@ -31,7 +31,7 @@ static void replay(const char *data, size_t size)
     free(copy);
 }
 
-static void replay_variants(char *data, size_t size)
+static void replay_mutated_input(char *data, size_t size)
 {
     static const char bytes[] = "\0\"{}[],:#/*-+.eE0919KMGB \n\\u\xff\x80";
     replay(data, size);
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
             }
             printf("%s: %zu bytes\n", entry->d_name, text.size);
             fflush(stdout); /* so the file's name is printed if the target ends the program */
-            replay_variants(text.data, text.size);
+            replay_mutated_input(text.data, text.size);
             files++;
             text_release(&text);
             text_release(&path);

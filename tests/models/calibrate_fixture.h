@@ -39,8 +39,8 @@ static inline void fixture_release(struct calibrate_fixture *f)
 }
 
 /* Adds a point of `seconds` and noise. impl: an implementation of attention, or POINT_NO_IMPL. */
-static inline void fixture_add(struct calibrate_fixture *f, enum point_role role, int impl,
-                               struct work work, double seconds)
+static inline void fixture_add_point(struct calibrate_fixture *f, enum point_role role, int impl,
+                                     struct work work, double seconds)
 {
     double s = seconds * (1 + gsl_ran_gaussian(f->rng, f->noise));
     struct point point = {.role = (uint8_t)role,
@@ -55,11 +55,12 @@ static inline void fixture_add(struct calibrate_fixture *f, enum point_role role
 }
 
 /* Adds a point of `work` with the seconds that it takes on the device `truth`, and noise. */
-static inline void fixture_add_true(struct calibrate_fixture *f, int impl, struct work work)
+static inline void fixture_add_point_of_truth(struct calibrate_fixture *f, int impl,
+                                              struct work work)
 {
     enum attention_impl used = impl == POINT_NO_IMPL ? ATTENTION_FA2 : (enum attention_impl)impl;
-    fixture_add(f, POINT_WORK, impl, work,
-                cost_burst_s(&f->truth, used, &work)); /* in a short run */
+    fixture_add_point(f, POINT_WORK, impl, work,
+                      cost_work_burst_s(&f->truth, used, &work)); /* in a short run */
 }
 
 /* Adds points of products: 4 x 5 sizes, and 5 products of few rows, which memory limits. */
@@ -74,14 +75,14 @@ static inline void fixture_add_products(struct calibrate_fixture *f)
                                 .in = DTYPE_BF16,
                                 .out = DTYPE_BF16,
                                 .matmul = {m[i], nk[k][0], nk[k][1], 0, 0, 0}};
-            fixture_add_true(f, POINT_NO_IMPL, work);
+            fixture_add_point_of_truth(f, POINT_NO_IMPL, work);
         }
     for (int64_t size = 512; size <= 8192; size *= 2) { /* products that memory limits */
         struct work work = {.kind = WORK_MATMUL,
                             .in = DTYPE_BF16,
                             .out = DTYPE_BF16,
                             .matmul = {16, 2 * size, 8 * size, 0, 0, 0}};
-        fixture_add_true(f, POINT_NO_IMPL, work);
+        fixture_add_point_of_truth(f, POINT_NO_IMPL, work);
     }
 }
 
@@ -101,7 +102,7 @@ static inline void fixture_add_memory_bound(struct calibrate_fixture *f)
         for (size_t i = 0; i < ARRAY_LEN(works); i++) {
             struct work work = works[i];
             work.reads = work.kind == WORK_EMBEDDING_BACKWARD ? 3 : 0; /* accumulates */
-            fixture_add_true(f, POINT_NO_IMPL, work);
+            fixture_add_point_of_truth(f, POINT_NO_IMPL, work);
         }
     }
 }

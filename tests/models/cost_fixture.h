@@ -1,7 +1,7 @@
 /* tests/models/cost_fixture.h: the JSON text of a device "toy" whose costs can be computed by hand, and helpers that
  * the tests of costs share: they make a work and ask for its seconds. A test puts the text of its device together:
  *
- *     TOY_HEAD TOY_DEVICE("10", "\"0 s\"") TOY_MATMUL(...) TOY_REST("0")
+ *     TOY_COST_JSON_BEGIN TOY_DEVICE_JSON("10", "\"0 s\"") TOY_MATMUL_JSON(...) TOY_REMAINING_JSON("0")
  *
  * Included by test files only. */
 #ifndef TESTS_MODELS_COST_FIXTURE_H
@@ -16,22 +16,22 @@
 #define N(value) "{\"value\": " value ", \"source\": \"test\"}"
 
 /* clang-format off */
-#define TOY_PASS                                                                                   \
+#define TOY_ATTENTION_PASS_JSON                                                                                   \
     "{\"tile\": " N("10") ", \"step\": " N("10") ", \"ramp_s\": " N("\"1 ms\"") ","                  \
     " \"rates\": {\"100\": " N("\"4 GFLOP/s\"") ", \"200\": " N("\"4 GFLOP/s\"") "},"                \
     " \"calibrated\": {\"residual\": 0.01, \"source\": \"test\", \"sizes\": {\"kv\": [50, 100]}}}"
-#define TOY_HEAD "{\"longhaul_device_cost\": 1, \"name\": \"toy\","
-#define TOY_DEVICE(sm_count, start)                                                                \
+#define TOY_COST_JSON_BEGIN "{\"longhaul_device_cost\": 1, \"name\": \"toy\","
+#define TOY_DEVICE_JSON(sm_count, start)                                                                \
     "\"device\": {\"sm_count\": " N(sm_count) ", \"peak_flop_per_s\": " N("\"8 GFLOP/s\"") ","         \
     " \"memory_bytes_per_s\": " N("\"1 GB/s\"") ", \"kernel_start_s\": " N(start) ","                \
     " \"power\": " N("\"500 W\"") ", \"tensor_power\": " N("\"400 W\"") ", \"memory_power\": " N("\"0 W\"") ", \"clock_mhz\": " N("1000") ", \"jitter\": " N("0") "},"
-#define TOY_MATMUL(rate, side, ramp)                                                               \
+#define TOY_MATMUL_JSON(rate, side, ramp)                                                               \
     "\"matmul\": {\"flop_per_s\": " N(rate) ", \"f32_flop_per_s\": " N("\"2 GFLOP/s\"") ","            \
     " \"f64_flop_per_s\": " N("\"1 GFLOP/s\"") ","                                                   \
     " \"tile\": " N(side) ", \"small_tile\": " N(side) ", \"small_tile_rate\": " N("1") ","            \
     " \"ramp_s\": " N(ramp) ", \"memory_fraction\": " N("1") ","                                     \
     " \"calibrated\": {\"residual\": 0.02, \"source\": \"test\", \"sizes\": {\"k\": [512, 32768]}}},"
-#define TOY_REST(ramp)                                                                             \
+#define TOY_REMAINING_JSON(ramp)                                                                             \
     "\"memory\": {\"stream_fraction\": " N("1") ", \"reduce_fraction\": " N("0.5") ","                 \
     " \"permute_fraction\": " N("0.25") ", \"gather_fraction\": " N("0.2") ","                       \
     " \"scatter_fraction\": " N("0.1") ", \"ramp_bytes\": " N(ramp) ", \"element_rate\": " N("0") ", \"start_s\": " N("\"0 s\"") ","                              \
@@ -42,7 +42,7 @@
     "\"cpu\": {\"stream_fraction\": " N("0.5") ", \"start_s\": " N("\"1 ms\"") ","                     \
     " \"estimated\": {\"residual\": 0.1, \"source\": \"test\"}},"                                    \
     "\"attention\": {\"fa2\": {\"merge_bytes\": " N("26") ","                                        \
-    " \"forward\": " TOY_PASS ", \"backward\": " TOY_PASS "}}}"
+    " \"forward\": " TOY_ATTENTION_PASS_JSON ", \"backward\": " TOY_ATTENTION_PASS_JSON "}}}"
 /* clang-format on */
 
 struct cost_fixture {

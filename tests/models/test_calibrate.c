@@ -16,7 +16,7 @@ static void add_attention(struct calibrate_fixture *f)
                     struct work work = {
                         .kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
                         .attention = {q, q, 8, 2, dim, causal ? MASK_CAUSAL : MASK_FULL, 0, 0}};
-                    fixture_add_true(f, ATTENTION_FA2, work);
+                    fixture_add_point_of_truth(f, ATTENTION_FA2, work);
                 }
 }
 
@@ -30,19 +30,21 @@ static void add_host_points(struct calibrate_fixture *f)
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         for (int k = 0; k < 3; k++) {
             struct work work = {.kind = (uint8_t)kinds[i], .p = {1, 64, 1, 1, 1, 0, 0, 0}};
-            fixture_add(f, POINT_ISSUE, POINT_NO_IMPL, work, cost_host_issue_s(&f->truth, &work));
+            fixture_add_point(f, POINT_ISSUE, POINT_NO_IMPL, work,
+                              cost_host_issue_s(&f->truth, &work));
         }
     for (int64_t count = 1 << 10; count <= 1 << 24; count *= 4) {
         struct work work = {.kind = WORK_ADAMW, .elements = {count}};
-        fixture_add(f, POINT_HOST, POINT_NO_IMPL, work, cost_host_work_s(&f->truth, 100e9, &work));
+        fixture_add_point(f, POINT_HOST, POINT_NO_IMPL, work,
+                          cost_host_work_s(&f->truth, 100e9, &work));
     }
     struct work fill = {.kind = WORK_FILL, .elements = {1}};
     for (int k = 0; k < 5; k++)
-        fixture_add(f, POINT_START, POINT_NO_IMPL, fill, f->truth.device_kernel_start_s);
+        fixture_add_point(f, POINT_START, POINT_NO_IMPL, fill, f->truth.device_kernel_start_s);
 }
 
 /* Changes the costs to those of another A100 than the preset's. */
-static void make_truth(struct device_cost *truth)
+static void set_true_device_costs(struct device_cost *truth)
 {
     truth->device_kernel_start_s = 5e-6;
     truth->matmul_flop_per_s *= 0.8;
@@ -83,13 +85,13 @@ static double number_of(const struct device_cost *cost, const char *name)
     return -1;
 }
 
-static void the_numbers_that_made_the_points_come_back(void)
+static void fit_recovers_the_true_costs(void)
 {
     static const double noises[] = {0, 0.01, 0.03};
     for (size_t n = 0; n < ARRAY_LEN(noises); n++) {
         struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", noises[n]);
-        make_truth(&f.truth);
+        set_true_device_costs(&f.truth);
         fixture_add_products(&f);
         fixture_add_memory_bound(&f);
         add_attention(&f);
@@ -151,7 +153,7 @@ static void the_file_is_read_back(void)
 {
     struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0.01);
-    make_truth(&f.truth);
+    set_true_device_costs(&f.truth);
     f.truth.kind_bandwidth_share[WORK_FILL] = 0.1; /* much slower than its class of kinds */
     fixture_add_products(&f);
     fixture_add_memory_bound(&f);
@@ -191,97 +193,97 @@ static void the_file_is_read_back(void)
 
 /* Each function adds the points of a row of `refusals`. */
 
-static void one_product(struct calibrate_fixture *f)
+static void add_one_product(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_MATMUL, .matmul = {4096, 4096, 4096, 0, 0, 0}};
-    fixture_add_true(f, POINT_NO_IMPL, work);
+    fixture_add_point_of_truth(f, POINT_NO_IMPL, work);
 }
 
-static void one_depth(struct calibrate_fixture *f)
+static void add_products_of_one_depth(struct calibrate_fixture *f)
 {
     for (int64_t m = 512; m <= 8192; m *= 2) {
         struct work work = {.kind = WORK_MATMUL, .matmul = {m, m / 2, 4096, 0, 0, 0}};
-        fixture_add_true(f, POINT_NO_IMPL, work);
+        fixture_add_point_of_truth(f, POINT_NO_IMPL, work);
     }
 }
 
-static void two_products(struct calibrate_fixture *f)
+static void add_two_products(struct calibrate_fixture *f)
 {
     for (int64_t m = 1024; m <= 2048; m *= 2) {
         struct work work = {.kind = WORK_MATMUL, .in = DTYPE_F32, .matmul = {m, m, m, 0, 0, 0}};
         work.in = m == 1024 ? DTYPE_F32 : DTYPE_BF16;
-        fixture_add_true(f, POINT_NO_IMPL, work);
+        fixture_add_point_of_truth(f, POINT_NO_IMPL, work);
     }
 }
 
-static void one_size(struct calibrate_fixture *f)
+static void add_ops_of_one_size(struct calibrate_fixture *f)
 {
     for (int i = 0; i < 5; i++) {
         struct work work = {.kind = WORK_ADD, .elements = {1 << 20}};
-        fixture_add_true(f, POINT_NO_IMPL, work);
+        fixture_add_point_of_truth(f, POINT_NO_IMPL, work);
     }
 }
 
-static void no_pattern(struct calibrate_fixture *f)
+static void add_points_without_pattern(struct calibrate_fixture *f)
 {
     for (int64_t m = 512; m <= 8192; m *= 2) {
         struct work work = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, m, 0, 0, 0}};
-        fixture_add(f, POINT_WORK, POINT_NO_IMPL, work, m % 3 == 1 ? 1e-3 : 1e-2);
+        fixture_add_point(f, POINT_WORK, POINT_NO_IMPL, work, m % 3 == 1 ? 1e-3 : 1e-2);
     }
 }
 
-static void no_such_attention(struct calibrate_fixture *f)
+static void add_attention_of_other_device(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_ATTENTION,
                         .attention = {1024, 1024, 8, 8, 128, MASK_FULL, 0, 0}};
-    fixture_add(f, POINT_WORK, ATTENTION_FA3, work, 1e-3);
+    fixture_add_point(f, POINT_WORK, ATTENTION_FA3, work, 1e-3);
 }
 
-static void too_wide_heads(struct calibrate_fixture *f)
+static void add_too_wide_heads(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_ATTENTION,
                         .attention = {1024, 1024, 8, 8, 1024, MASK_FULL, 0, 0}};
-    fixture_add(f, POINT_WORK, ATTENTION_FA2, work, 1e-3);
+    fixture_add_point(f, POINT_WORK, ATTENTION_FA2, work, 1e-3);
 }
 
-static void no_host_bandwidth(struct calibrate_fixture *f)
+static void add_host_points_without_bandwidth(struct calibrate_fixture *f)
 {
     for (int64_t count = 1000; count <= 1000000; count *= 10) {
         struct work work = {.kind = WORK_ADAMW, .elements = {count}};
-        fixture_add(f, POINT_HOST, POINT_NO_IMPL, work, 1e-9 * (double)count);
+        fixture_add_point(f, POINT_HOST, POINT_NO_IMPL, work, 1e-9 * (double)count);
     }
 }
 
-static void nothing_of_a_device(struct calibrate_fixture *f)
+static void add_barrier_point(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_BARRIER};
-    fixture_add(f, POINT_WORK, POINT_NO_IMPL, work, 1e-3);
+    fixture_add_point(f, POINT_WORK, POINT_NO_IMPL, work, 1e-3);
 }
 
-static void two_devices(struct calibrate_fixture *f)
+static void name_two_devices(struct calibrate_fixture *f)
 {
     points_add_header_line(&f->points, (struct loc){"a.csv", 1, 0}, "device", "this");
     points_add_header_line(&f->points, (struct loc){"b.csv", 1, 0}, "device", "that");
 }
 
-static void a_wrong_statement(struct calibrate_fixture *f)
+static void add_statement_without_unit(struct calibrate_fixture *f)
 {
     points_add_header_line(&f->points, (struct loc){"a.csv", 3, 0}, "device.memory_bytes_per_s",
                            "12");
 }
 
-static void a_statement_beyond_the_range(struct calibrate_fixture *f)
+static void add_statement_beyond_range(struct calibrate_fixture *f)
 {
     points_add_header_line(&f->points, (struct loc){"a.csv", 4, 0}, "device.sm_count", "99999");
 }
 
-static void a_tile_beyond_the_range(struct calibrate_fixture *f)
+static void add_tile_statement_beyond_range(struct calibrate_fixture *f)
 {
     points_add_header_line(&f->points, (struct loc){"a.csv", 5, 0}, "attention.fa2.forward.tile",
                            "1e9");
 }
 
-static void a_time_beyond_the_range(struct calibrate_fixture *f)
+static void add_time_statement_beyond_range(struct calibrate_fixture *f)
 {
     points_add_header_line(&f->points, (struct loc){"a.csv", 6, 0}, "device.kernel_start_s", "1 s");
 }
@@ -292,36 +294,37 @@ static const struct {
     enum status status;
     const char *message; /* the beginning of the message */
 } refusals[] = {
-    {"one point", one_product, STATUS_NO,
+    {"one point", add_one_product, STATUS_NO,
      "error: matmul: m is 4096 in every point; the time that grows with it and the time that does "
      "not cannot be fitted apart: add products"},
-    {"one depth", one_depth, STATUS_NO, "error: matmul: k is 4096 in every point"},
-    {"fewer points than parameters", two_products, STATUS_NO,
+    {"one depth", add_products_of_one_depth, STATUS_NO, "error: matmul: k is 4096 in every point"},
+    {"fewer points than parameters", add_two_products, STATUS_NO,
      "error: matmul: 2 points are too few to fit 4 parameters: add products"},
-    {"one size", one_size, STATUS_NO, "error: memory: bytes is 6.29146e+06 in every point"},
-    {"no pattern", no_pattern, STATUS_NO, "error: matmul: the fit lies "},
-    {"no such attention", no_such_attention, STATUS_BAD_INPUT,
+    {"one size", add_ops_of_one_size, STATUS_NO,
+     "error: memory: bytes is 6.29146e+06 in every point"},
+    {"no pattern", add_points_without_pattern, STATUS_NO, "error: matmul: the fit lies "},
+    {"no such attention", add_attention_of_other_device, STATUS_BAD_INPUT,
      "error: device a100-80g has no cost of attention 'fa3'"},
-    {"too wide heads", too_wide_heads, STATUS_BAD_INPUT,
+    {"too wide heads", add_too_wide_heads, STATUS_BAD_INPUT,
      "error: device a100-80g has no cost of attention 'fa2' with head dim 1024"},
-    {"no host bandwidth", no_host_bandwidth, STATUS_NO,
+    {"no host bandwidth", add_host_points_without_bandwidth, STATUS_NO,
      "error: cpu: there are points on host streams, but the bandwidth"},
-    {"nothing of a device", nothing_of_a_device, STATUS_NO,
+    {"nothing of a device", add_barrier_point, STATUS_NO,
      "error: no point measures work that a device file describes"},
-    {"two devices", two_devices, STATUS_BAD_INPUT,
+    {"two devices", name_two_devices, STATUS_BAD_INPUT,
      "b.csv:1: error: these points are of device 'that', others of 'this'; a device file describes "
      "one device"},
-    {"a wrong statement", a_wrong_statement, STATUS_BAD_INPUT, "a.csv:3: error: "},
-    {"too many multiprocessors", a_statement_beyond_the_range, STATUS_BAD_INPUT,
+    {"a wrong statement", add_statement_without_unit, STATUS_BAD_INPUT, "a.csv:3: error: "},
+    {"too many multiprocessors", add_statement_beyond_range, STATUS_BAD_INPUT,
      "a.csv:4: error: device.sm_count=99999: expected a number from 1 to 4096\n"},
-    {"too large a tile", a_tile_beyond_the_range, STATUS_BAD_INPUT,
+    {"too large a tile", add_tile_statement_beyond_range, STATUS_BAD_INPUT,
      "a.csv:5: error: attention.fa2.forward.tile=1e9: expected a number from 1 to 4096\n"},
-    {"too long a start", a_time_beyond_the_range, STATUS_BAD_INPUT,
+    {"too long a start", add_time_statement_beyond_range, STATUS_BAD_INPUT,
      "a.csv:6: error: device.kernel_start_s=1 s: expected a number from 0 to 0.001, but not 0 (in "
      "SI units)\n"},
 };
 
-static void what_points_cannot_tell_is_refused(void)
+static void undeterminable_costs_are_refused(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
         struct calibrate_fixture f;
@@ -341,23 +344,23 @@ static void what_points_cannot_tell_is_refused(void)
 }
 
 /* Products can be fitted; adds of one size cannot, and one direction of attention has no points. */
-static void what_can_be_fitted_is_beside_what_is_refused(void)
+static void fittable_costs_survive_refused_ones(void)
 {
     struct calibrate_fixture f;
     struct text out = {0};
     struct device_cost again;
     fixture_init(&f, "a100-80g", 0);
     f.truth.matmul_flop_per_s *= 0.7;
-    one_size(&f);
+    add_ops_of_one_size(&f);
     for (int i = 0; i < 30; i++) {
         int64_t m = 256 << (i % 6), k = 256 << (i * 5 % 7);
         struct work products = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, k, 0, 0, 0}};
-        fixture_add_true(&f, POINT_NO_IMPL, products);
+        fixture_add_point_of_truth(&f, POINT_NO_IMPL, products);
     }
     for (int64_t q = 1024; q <= 16384; q *= 2) {
         struct work tile = {.kind = WORK_ATTENTION,
                             .attention = {q, q, 8, 8, 128, MASK_FULL, 0, 0}};
-        fixture_add_true(&f, ATTENTION_FA2, tile);
+        fixture_add_point_of_truth(&f, ATTENTION_FA2, tile);
     }
     struct calibrate_options options = {0};
     CHECK_INT("refused", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
@@ -385,7 +388,7 @@ static void what_can_be_fitted_is_beside_what_is_refused(void)
 
 /* Points with times that no device has are fitted, or refused in part. In both cases the file that
  * is written can be read. */
-static void numbers_stay_in_their_range(void)
+static void fits_of_absurd_times_stay_readable(void)
 {
     struct calibrate_fixture f;
     struct text out = {0};
@@ -394,18 +397,18 @@ static void numbers_stay_in_their_range(void)
     for (int64_t q = 1024; q <= 16384;
          q *= 2) { /* the rate reaches its bound, those of other dims exceed it */
         struct work tile = {.kind = WORK_ATTENTION, .attention = {q, q, 8, 8, 64, MASK_FULL, 0, 0}};
-        fixture_add(&f, POINT_WORK, ATTENTION_FA2, tile, 1e-9);
+        fixture_add_point(&f, POINT_WORK, ATTENTION_FA2, tile, 1e-9);
     }
     for (int64_t count = 1 << 20; count <= 1 << 30; count *= 4) {
         struct work adds = {.kind = WORK_ADD, .elements = {count}};
-        fixture_add(&f, POINT_WORK, POINT_NO_IMPL, adds, 5e-6 + (double)count * 1e-18);
+        fixture_add_point(&f, POINT_WORK, POINT_NO_IMPL, adds, 5e-6 + (double)count * 1e-18);
     }
     for (int i = 0; i < 30; i++) {
         int64_t m = 256 << (i % 6), k = 256 << (i * 5 % 7);
         struct work products = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, k, 0, 0, 0}};
-        fixture_add_true(&f, POINT_NO_IMPL, products);
+        fixture_add_point_of_truth(&f, POINT_NO_IMPL, products);
         if (i == 0)
-            fixture_add(&f, POINT_SUSTAINED, POINT_NO_IMPL, products, 1);
+            fixture_add_point(&f, POINT_SUSTAINED, POINT_NO_IMPL, products, 1);
     }
     struct calibrate_options options = {.rms_error_limit = 1e9};
     enum status status = calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag);
@@ -423,7 +426,7 @@ static void numbers_stay_in_their_range(void)
 }
 
 /* A file name may have any bytes; a JSON file must be UTF-8. */
-static void names_that_are_no_utf8_are_written_all_the_same(void)
+static void file_names_that_are_no_utf8_are_kept(void)
 {
     struct calibrate_fixture f;
     struct text out = {0};
@@ -431,7 +434,7 @@ static void names_that_are_no_utf8_are_written_all_the_same(void)
     fixture_init(&f, "a100-80g", 0);
     for (int64_t count = 1 << 16; count <= 1 << 24; count *= 4) {
         struct work adds = {.kind = WORK_ADD, .elements = {count}};
-        fixture_add_true(&f, POINT_NO_IMPL, adds);
+        fixture_add_point_of_truth(&f, POINT_NO_IMPL, adds);
         f.points.row[f.points.count - 1].at.name = "points\xff.csv";
     }
     struct calibrate_options options = {0};
@@ -445,14 +448,14 @@ static void names_that_are_no_utf8_are_written_all_the_same(void)
     fixture_release(&f);
 }
 
-static void a_number_that_two_effects_share_is_left_alone(void)
+static void inseparable_costs_keep_base_values(void)
 {
     struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0);
     static const enum work_kind kinds[] = {WORK_MATMUL, WORK_ADD};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) { /* one op and one kernel each */
         struct work work = {.kind = (uint8_t)kinds[i], .p = {1, 1, 1, 0, 0, 0, 0, 0}};
-        fixture_add(&f, POINT_ISSUE, POINT_NO_IMPL, work, 20e-6);
+        fixture_add_point(&f, POINT_ISSUE, POINT_NO_IMPL, work, 20e-6);
     }
     struct calibrate_options options = {0};
     CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
@@ -465,14 +468,14 @@ static void a_number_that_two_effects_share_is_left_alone(void)
 
 /* Only points of launches separate the cost of a kernel from that of an op; numbers without a point keep the base's
  * value, and are named. */
-static void launches_tell_a_kernel_from_an_op(void)
+static void launch_points_split_kernel_and_op(void)
 {
     struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0);
     struct work fill = {.kind = WORK_FILL, .elements = {1}};
     for (int step = 0; step < 3; step++) {
-        fixture_add(&f, POINT_LAUNCH, POINT_NO_IMPL, fill, 4e-6 + 1e-8 * step);
-        fixture_add(&f, POINT_ISSUE, POINT_NO_IMPL, fill, 13e-6 + 1e-8 * step);
+        fixture_add_point(&f, POINT_LAUNCH, POINT_NO_IMPL, fill, 4e-6 + 1e-8 * step);
+        fixture_add_point(&f, POINT_ISSUE, POINT_NO_IMPL, fill, 13e-6 + 1e-8 * step);
     }
     struct calibrate_options options = {0};
     CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
@@ -488,7 +491,7 @@ static void launches_tell_a_kernel_from_an_op(void)
 
 /* Products in steps are slowed by the power limit. From their points the fit finds the higher rate
  * of a short run, with which the same steps are predicted. */
-static void points_of_steps_are_at_the_clock_of_steps(void)
+static void points_in_steps_give_short_run_rate(void)
 {
     struct calibrate_fixture f;
     fixture_init(&f, "h100", 0);
@@ -499,8 +502,8 @@ static void points_of_steps_are_at_the_clock_of_steps(void)
                             .in = DTYPE_BF16,
                             .out = DTYPE_BF16,
                             .matmul = {m, 2 * m, k, 0, 0, 0}};
-        fixture_add(&f, POINT_STEP, POINT_NO_IMPL, work,
-                    cost_work_s(&f.truth, ATTENTION_FA2, &work));
+        fixture_add_point(&f, POINT_STEP, POINT_NO_IMPL, work,
+                          cost_work_s(&f.truth, ATTENTION_FA2, &work));
     }
     struct calibrate_options options = {.fits_rates_only_if_few_sizes = true};
     CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
@@ -514,7 +517,7 @@ static void points_of_steps_are_at_the_clock_of_steps(void)
 
 /* ---- points of a real machine ---- */
 
-static void the_example_is_fitted_as_it_was(void)
+static void cpu_example_fit_is_unchanged(void)
 {
     struct calibrate_fixture f;
     fixture_init(&f, "cpu-generic", 0);
@@ -552,17 +555,15 @@ static void the_example_is_fitted_as_it_was(void)
 }
 
 static const struct check_case cases[] = {
-    {"the numbers that made the points come back", the_numbers_that_made_the_points_come_back},
+    {"the numbers that made the points come back", fit_recovers_the_true_costs},
     {"the file is read back", the_file_is_read_back},
-    {"what points cannot tell is refused", what_points_cannot_tell_is_refused},
-    {"what can be fitted is beside what is refused", what_can_be_fitted_is_beside_what_is_refused},
-    {"numbers stay in their range", numbers_stay_in_their_range},
-    {"names that are no UTF-8 are written all the same",
-     names_that_are_no_utf8_are_written_all_the_same},
-    {"launches tell a kernel from an op", launches_tell_a_kernel_from_an_op},
-    {"points of steps are at the clock of steps", points_of_steps_are_at_the_clock_of_steps},
-    {"a number that two effects share is left alone",
-     a_number_that_two_effects_share_is_left_alone},
-    {"the example is fitted as it was", the_example_is_fitted_as_it_was},
+    {"what points cannot tell is refused", undeterminable_costs_are_refused},
+    {"what can be fitted is beside what is refused", fittable_costs_survive_refused_ones},
+    {"numbers stay in their range", fits_of_absurd_times_stay_readable},
+    {"names that are no UTF-8 are written all the same", file_names_that_are_no_utf8_are_kept},
+    {"launches tell a kernel from an op", launch_points_split_kernel_and_op},
+    {"points of steps are at the clock of steps", points_in_steps_give_short_run_rate},
+    {"a number that two effects share is left alone", inseparable_costs_keep_base_values},
+    {"the example is fitted as it was", cpu_example_fit_is_unchanged},
 };
 CHECK_MAIN("calibrate", cases)

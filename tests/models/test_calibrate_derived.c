@@ -15,7 +15,7 @@ static const struct {
     {"no slower than before: the limit takes nothing", 1, 400},
 };
 
-static void a_product_of_seconds_gives_the_power(void)
+static void sustained_product_gives_power_limit(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(powers); i++) {
         struct calibrate_fixture f;
@@ -23,11 +23,11 @@ static void a_product_of_seconds_gives_the_power(void)
         f.truth.matmul_flop_per_s = 200e12;
         const struct work cube = {.kind = WORK_MATMUL, .matmul = {4096, 4096, 4096, 0, 0, 0}};
         fixture_add_products(&f);
-        fixture_add_true(&f, POINT_NO_IMPL, cube);
+        fixture_add_point_of_truth(&f, POINT_NO_IMPL, cube);
         double start_s = f.truth.device_kernel_start_s;
-        double burst_s = cost_burst_s(&f.truth, ATTENTION_FA2, &cube) - start_s;
+        double burst_s = cost_work_burst_s(&f.truth, ATTENTION_FA2, &cube) - start_s;
         double s = start_s + powers[i].slower * burst_s, busy_s = 2 * 4096.0 * 4096 * 4096 / 200e12;
-        fixture_add(&f, POINT_SUSTAINED, POINT_NO_IMPL, cube, s);
+        fixture_add_point(&f, POINT_SUSTAINED, POINT_NO_IMPL, cube, s);
         struct calibrate_options options = {0};
         CHECK_INT("fitted", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
                   STATUS_OK);
@@ -41,7 +41,7 @@ static void a_product_of_seconds_gives_the_power(void)
 }
 
 /* Points of single kernels do not include the base's time per op of an eager step, so the fit sets it to 0. */
-static void memory_points_leave_no_start_beside_the_kernels(void)
+static void memory_fit_sets_op_start_to_zero(void)
 {
     struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0);
@@ -58,9 +58,8 @@ static void memory_points_leave_no_start_beside_the_kernels(void)
 }
 
 static const struct check_case cases[] = {
-    {"a product of seconds gives the power", a_product_of_seconds_gives_the_power},
-    {"memory points leave no start beside the kernels",
-     memory_points_leave_no_start_beside_the_kernels},
+    {"a product of seconds gives the power", sustained_product_gives_power_limit},
+    {"memory points leave no start beside the kernels", memory_fit_sets_op_start_to_zero},
 };
 
 CHECK_MAIN("calibrate_derived", cases)

@@ -13,8 +13,8 @@ static void add_disturbed(struct calibrate_fixture *f, double spread)
         int64_t m = 256 << (i % 6), k = 256 << (i * 5 % 7);
         struct work products = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, k, 0, 0, 0}};
         struct work adds = {.kind = WORK_ADD, .elements = {1000 << (i % 12)}};
-        fixture_add_true(f, POINT_NO_IMPL, products);
-        fixture_add_true(f, POINT_NO_IMPL, adds);
+        fixture_add_point_of_truth(f, POINT_NO_IMPL, products);
+        fixture_add_point_of_truth(f, POINT_NO_IMPL, adds);
     }
     for (size_t i = 0; i < f->points.count; i++) {
         struct point *point = &f->points.row[i];
@@ -25,7 +25,7 @@ static void add_disturbed(struct calibrate_fixture *f, double spread)
     }
 }
 
-static void fits_that_others_disturb_are_said_to_be(void)
+static void disturbed_fits_are_reported(void)
 {
     static const struct {
         const char *label;
@@ -59,14 +59,14 @@ static void fits_that_others_disturb_are_said_to_be(void)
 
 /* Points of one size cannot separate latency from rate, even on a quiet machine. So the message must ask for other
  * sizes and must not blame other programs, although the 90th percentiles here are four times as long. */
-static void what_more_points_would_mend_is_not_put_down_to_others(void)
+static void missing_sizes_are_not_called_noise(void)
 {
     for (int go_on = 0; go_on < 2; go_on++) {
         struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", 0);
         for (int i = 0; i < 8; i++) {
             struct work adds = {.kind = WORK_ADD, .elements = {100000}};
-            fixture_add_true(&f, POINT_NO_IMPL, adds);
+            fixture_add_point_of_truth(&f, POINT_NO_IMPL, adds);
             f.points.row[f.points.count - 1].p90_s *= 4;
         }
         struct calibrate_options options = {.falls_back_if_disturbed = go_on == 1};
@@ -80,7 +80,7 @@ static void what_more_points_would_mend_is_not_put_down_to_others(void)
     }
 }
 
-static void jitter_is_not_taken_from_what_others_disturbed(void)
+static void jitter_is_not_fitted_to_disturbance(void)
 {
     static const struct {
         const char *label;
@@ -92,7 +92,7 @@ static void jitter_is_not_taken_from_what_others_disturbed(void)
         fixture_init(&f, "a100-80g", 0);
         for (int k = 0; k < 12; k++) {
             struct work adds = {.kind = WORK_ADD, .elements = {1000 << k}};
-            fixture_add_true(&f, POINT_NO_IMPL, adds);
+            fixture_add_point_of_truth(&f, POINT_NO_IMPL, adds);
             struct point *point = &f.points.row[f.points.count - 1];
             point->repeats = 20;
             point->p90_s = rows[i].spread * point->p10_s;
@@ -105,7 +105,7 @@ static void jitter_is_not_taken_from_what_others_disturbed(void)
     }
 }
 
-static void what_disturbed_points_refuse_falls_to_p10_or_to_the_base(void)
+static void disturbed_fits_use_p10_or_the_base(void)
 {
     struct calibrate_fixture f;
     struct text out = {0};
@@ -133,12 +133,10 @@ static void what_disturbed_points_refuse_falls_to_p10_or_to_the_base(void)
 }
 
 static const struct check_case cases[] = {
-    {"fits that others disturb are said to be", fits_that_others_disturb_are_said_to_be},
-    {"what more points would mend is not put down to others",
-     what_more_points_would_mend_is_not_put_down_to_others},
-    {"jitter is not taken from what others disturbed",
-     jitter_is_not_taken_from_what_others_disturbed},
+    {"fits that others disturb are said to be", disturbed_fits_are_reported},
+    {"what more points would mend is not put down to others", missing_sizes_are_not_called_noise},
+    {"jitter is not taken from what others disturbed", jitter_is_not_fitted_to_disturbance},
     {"what disturbed points refuse falls to p10 or to the base",
-     what_disturbed_points_refuse_falls_to_p10_or_to_the_base},
+     disturbed_fits_use_p10_or_the_base},
 };
 CHECK_MAIN("calibrate_disturbed", cases)

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* Returns a DGX A100 with the calibrated links, printed and read back. */
-static struct cluster written_and_read(struct calibrate_fixture *f,
-                                       const struct link_calibration *links)
+static struct cluster calibrated_cluster_read_back(struct calibrate_fixture *f,
+                                                   const struct link_calibration *links)
 {
     struct cluster cluster, again;
     struct text out = {0};
@@ -42,9 +42,9 @@ static void latency_and_bandwidth_of_links_come_back(void)
             {WORK_REDUCE, 7, b},
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-            fixture_add(&f, POINT_WORK, POINT_NO_IMPL,
-                        (struct work){.kind = (uint8_t)rows[i].kind, .p = {8, bytes}},
-                        rows[i].steps * latency_s + rows[i].bytes / bytes_per_s);
+            fixture_add_point(&f, POINT_WORK, POINT_NO_IMPL,
+                              (struct work){.kind = (uint8_t)rows[i].kind, .p = {8, bytes}},
+                              rows[i].steps * latency_s + rows[i].bytes / bytes_per_s);
     }
     struct link_calibration links = {0};
     struct calibrate_options options = {0};
@@ -53,7 +53,7 @@ static void latency_and_bandwidth_of_links_come_back(void)
     CHECK_CLOSE("latency", links.link[CALIBRATE_RING].latency_s, latency_s, 0.05);
     CHECK_CLOSE("bandwidth", links.link[CALIBRATE_RING].bytes_per_s, bytes_per_s, 0.03);
 
-    struct cluster again = written_and_read(&f, &links);
+    struct cluster again = calibrated_cluster_read_back(&f, &links);
     CHECK_CLOSE("ring bandwidth", again.fabric.bytes_per_s * again.fabric.efficiency,
                 links.link[CALIBRATE_RING].bytes_per_s, 1e-5);
     CHECK_CLOSE("latency", again.fabric.latency_s, links.link[CALIBRATE_RING].latency_s, 1e-5);
@@ -76,19 +76,21 @@ static void links_of_one_gpu_come_back(void)
             struct work work = {.kind = (uint8_t)kinds[i], .p = {2, bytes}};
             if (kinds[i] == WORK_SHIFT)
                 work = (struct work){.kind = WORK_SHIFT, .p2p = {2, 1, bytes, 0}};
-            fixture_add(&f, POINT_WORK, POINT_NO_IMPL, work, starts[i] * 5e-6 + moved[i] / 1e12);
+            fixture_add_point(&f, POINT_WORK, POINT_NO_IMPL, work,
+                              starts[i] * 5e-6 + moved[i] / 1e12);
             f.points.row[f.points.count - 1].loopback = true;
         }
         for (int out = 0; out < 2; out++) {
             struct work work = {.kind = out ? WORK_D2H : WORK_H2D, .copy = {bytes, 0}};
-            fixture_add(&f, POINT_BOTH_WAYS, POINT_NO_IMPL, work, 5e-6 + 2 * b / 40e9);
-            fixture_add(&f, POINT_PAGEABLE, POINT_NO_IMPL, work, 5e-6 + b / (out ? 3e9 : 6e9));
+            fixture_add_point(&f, POINT_BOTH_WAYS, POINT_NO_IMPL, work, 5e-6 + 2 * b / 40e9);
+            fixture_add_point(&f, POINT_PAGEABLE, POINT_NO_IMPL, work,
+                              5e-6 + b / (out ? 3e9 : 6e9));
         }
     }
     struct link_calibration links = {0};
     struct calibrate_options options = {0};
     CHECK_INT("fitted", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_OK);
-    struct cluster again = written_and_read(&f, &links);
+    struct cluster again = calibrated_cluster_read_back(&f, &links);
     CHECK_CLOSE("loopback", again.loopback.bytes_per_s, 1e12, 0.05);
     CHECK_CLOSE("its latency", again.loopback.latency_s, 5e-6, 0.1);
     CHECK_CLOSE("both ways", again.pcie.both_ways_total_bytes_per_s, 40e9, 0.05);
@@ -102,7 +104,7 @@ static void links_of_one_gpu_come_back(void)
 
 /* Copies to a device are undisturbed at their fastest; the times of copies from it do not depend on
  * their sizes as those of a link do. */
-static void links_that_others_disturb_fall_as_fits_do(void)
+static void disturbed_link_fits_use_p10_or_base(void)
 {
     for (int go_on = 0; go_on < 2; go_on++) {
         struct calibrate_fixture f;
@@ -112,8 +114,9 @@ static void links_that_others_disturb_fall_as_fits_do(void)
         for (int i = 0; i < 8; i++) {
             struct work to = {.kind = WORK_H2D, .copy = {.bytes = (int64_t)1 << (16 + i)}};
             struct work from = {.kind = WORK_D2H, .copy = {.bytes = (int64_t)1 << (16 + i)}};
-            fixture_add(&f, POINT_WORK, POINT_NO_IMPL, to, 10e-6 + 1e-10 * (double)to.copy.bytes);
-            fixture_add(&f, POINT_WORK, POINT_NO_IMPL, from, i % 2 == 0 ? 1e-3 : 1e-5);
+            fixture_add_point(&f, POINT_WORK, POINT_NO_IMPL, to,
+                              10e-6 + 1e-10 * (double)to.copy.bytes);
+            fixture_add_point(&f, POINT_WORK, POINT_NO_IMPL, from, i % 2 == 0 ? 1e-3 : 1e-5);
         }
         for (size_t i = 0; i < f.points.count; i++) {
             f.points.row[i].median_s *= i / 2 % 3 == 0 ? 5 : 1;
@@ -144,7 +147,7 @@ static void links_of_one_size_are_refused(void)
     fixture_init(&f, "a100-80g", 0);
     for (int i = 0; i < 3; i++) {
         struct work work = {.kind = WORK_H2D, .copy = {1 << 20, 0}};
-        fixture_add(&f, POINT_WORK, POINT_NO_IMPL, work, 1e-4);
+        fixture_add_point(&f, POINT_WORK, POINT_NO_IMPL, work, 1e-4);
     }
     struct link_calibration links = {0};
     struct calibrate_options options = {0};
@@ -157,13 +160,13 @@ static void links_of_one_size_are_refused(void)
     fixture_release(&f);
 }
 
-static void one_size_is_not_put_down_to_others(void)
+static void one_size_is_not_blamed_on_noise(void)
 {
     struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0);
     for (int i = 0; i < 3; i++) {
         struct work work = {.kind = WORK_H2D, .copy = {1 << 20, 0}};
-        fixture_add(&f, POINT_WORK, POINT_NO_IMPL, work, 1e-4);
+        fixture_add_point(&f, POINT_WORK, POINT_NO_IMPL, work, 1e-4);
         f.points.row[i].p90_s *= 6;
     }
     struct link_calibration links = {0};
@@ -179,8 +182,8 @@ static void one_size_is_not_put_down_to_others(void)
 static const struct check_case cases[] = {
     {"latency and bandwidth of links come back", latency_and_bandwidth_of_links_come_back},
     {"links of one GPU come back", links_of_one_gpu_come_back},
-    {"links that others disturb fall as fits do", links_that_others_disturb_fall_as_fits_do},
+    {"links that others disturb fall as fits do", disturbed_link_fits_use_p10_or_base},
     {"links of one size are refused", links_of_one_size_are_refused},
-    {"one size is not put down to others", one_size_is_not_put_down_to_others},
+    {"one size is not put down to others", one_size_is_not_blamed_on_noise},
 };
 CHECK_MAIN("calibrate_links", cases)

@@ -183,7 +183,7 @@ static void ranks_fill_node_after_node(void)
 /* A domain of gb200 has 18 nodes. A job of more nodes uses the same number of nodes, more than half
  * of 18, in every domain if its nodes divide so, and else whole domains. The size before does not
  * matter. */
-static void a_job_takes_equal_parts_of_domains(void)
+static void jobs_split_equally_over_nvl_domains(void)
 {
     static const struct {
         int64_t nodes, of_domain;
@@ -330,7 +330,7 @@ static const struct check_case cases[] = {
     {"LoongTrain shares each NIC between two GPUs", loongtrain_shares_each_nic_between_two_gpus},
     {"the ideal cluster has no limits", the_ideal_cluster_has_no_limits},
     {"ranks fill node after node", ranks_fill_node_after_node},
-    {"a job takes equal parts of domains", a_job_takes_equal_parts_of_domains},
+    {"a job takes equal parts of domains", jobs_split_equally_over_nvl_domains},
     {"resizing takes part of a node or whole nodes", resizing_takes_part_of_a_node_or_whole_nodes},
     {"resizing says what would fit", resizing_says_what_would_fit},
     {"a cluster without NICs stays one domain", a_cluster_without_nics_stays_one_domain},

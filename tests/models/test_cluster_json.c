@@ -265,7 +265,7 @@ static bool parse(struct cluster_fixture *f, const char *cluster)
            CHECK_INT(text, status, STATUS_OK);
 }
 
-static void a_value_without_a_source_is_given(void)
+static void unsourced_values_are_marked_given(void)
 {
     struct cluster_fixture f = {0};
     if (parse(&f, "{'name': 't', 'base': 'dgx-a100', 'nodes': 12,\n"
@@ -289,7 +289,7 @@ static void a_value_without_a_source_is_given(void)
 
 /* When a file changes a nominal bandwidth of its base, the bandwidths derived from it scale. dgx-a100 has a fabric of
  * 300 GB/s (derived 38, 60 and 140), PCIe of 31.5 GB/s (25) and NICs of 25 GB/s (21.4). */
-static void what_a_base_gave_is_adapted(void)
+static void derived_rates_follow_nominal_ones(void)
 {
     struct cluster_fixture f = {0};
     const struct cluster *c = &f.cluster;
@@ -312,7 +312,7 @@ static void what_a_base_gave_is_adapted(void)
         for (int n = 0; n < 4; n++)
             CHECK_INT("switch of a NIC", c->switch_of_nic[n], n);
         const struct cluster_fact *fact = cluster_find_fact(c, "nic.peer_bandwidth");
-        CHECK_TEXT("value", fact->value_text, "10.7 GB/s");
+        CHECK_TEXT("value", fact->value_as_written, "10.7 GB/s");
         CHECK_TEXT("source", fact->source, "scaled with nic.bandwidth");
         CHECK_INT("line", fact->at.line, 4);
         CHECK_TEXT("source of a table", cluster_find_fact(c, "nic.of_gpu")->source,
@@ -368,7 +368,7 @@ static void a_missing_number_is_named(void)
     cluster_fixture_release(&whole);
 }
 
-static void a_cut_file_never_passes(void)
+static void a_truncated_cluster_is_refused(void)
 {
     struct text text = {0};
     struct diag diag = {0};
@@ -409,7 +409,7 @@ static void an_unknown_preset_gets_the_nearest_name(void)
 
 /* A file's own numbers replace its board's, and these its base's. A number that only the board gives is not adapted,
  * even if the file has the section of the number. */
-static void a_board_stands_between_base_and_file(void)
+static void file_overrides_board_overrides_base(void)
 {
     struct cluster_fixture f = {0};
     if (parse(&f, "{'name': 't', 'base': 'dgx-a100', 'board': 'hgx4',\n"
@@ -429,12 +429,12 @@ static void a_board_stands_between_base_and_file(void)
 
 static const struct check_case cases[] = {
     {"a wrong file is refused with its line", a_wrong_file_is_refused_with_its_line},
-    {"a value without a source is given", a_value_without_a_source_is_given},
-    {"what a base gave is adapted", what_a_base_gave_is_adapted},
-    {"a board stands between base and file", a_board_stands_between_base_and_file},
+    {"a value without a source is given", unsourced_values_are_marked_given},
+    {"what a base gave is adapted", derived_rates_follow_nominal_ones},
+    {"a board stands between base and file", file_overrides_board_overrides_base},
     {"a NIC hangs on the switch of a GPU it serves", a_nic_hangs_on_the_switch_of_a_gpu_it_serves},
     {"a missing number is named", a_missing_number_is_named},
-    {"a cut file never passes", a_cut_file_never_passes},
+    {"a cut file never passes", a_truncated_cluster_is_refused},
     {"a file that is not there is named", a_file_that_is_not_there_is_named},
     {"an unknown preset gets the nearest name", an_unknown_preset_gets_the_nearest_name},
 };

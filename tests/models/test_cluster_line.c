@@ -40,7 +40,7 @@ static void a_line_cuts_a_node_from_a_preset(void)
     }
 }
 
-static void options_set_any_number(void)
+static void cluster_line_options_set_any_field(void)
 {
     struct cluster_fixture f = {0};
     if (cluster_fixture_load(&f,
@@ -55,12 +55,12 @@ static void options_set_any_number(void)
         CHECK_CLOSE("memory", c->host.memory_bytes, 1e12, 0);
         CHECK("gpudirect", !c->nic.gpudirect);
         CHECK_TEXT("source", cluster_find_fact(c, "host.memory")->source, "the one-line form");
-        CHECK_TEXT("value", cluster_find_fact(c, "host.memory")->value_text, "1 TB");
+        CHECK_TEXT("value", cluster_find_fact(c, "host.memory")->value_as_written, "1 TB");
     }
     cluster_fixture_release(&f);
 }
 
-static void numbers_follow_any_name(void)
+static void cluster_lines_set_numbers_after_name(void)
 {
     static const struct {
         const char *line;
@@ -110,7 +110,8 @@ static void a_board_without_a_switch(void)
         if (cluster_fixture_load(&f, rows[i].line)) {
             CHECK_INT(rows[i].line, f.cluster.fabric.kind, rows[i].kind);
             CHECK_CLOSE(rows[i].line, f.cluster.fabric.bytes_per_s, rows[i].bandwidth, 0);
-            CHECK_TEXT(rows[i].line, f.cluster.other_wiring_line ? f.cluster.other_wiring_line : "",
+            CHECK_TEXT(rows[i].line,
+                       f.cluster.line_with_other_wiring ? f.cluster.line_with_other_wiring : "",
                        rows[i].other ? rows[i].other : "");
         }
         cluster_fixture_release(&f);
@@ -146,7 +147,7 @@ static void rates_that_are_not_given_are_scaled(void)
         struct cluster_fixture f = {0};
         if (cluster_fixture_load(&f, rows[i].line)) {
             const struct cluster_fact *fact = cluster_find_fact(&f.cluster, rows[i].path);
-            CHECK_TEXT(rows[i].line, fact->value_text, rows[i].value);
+            CHECK_TEXT(rows[i].line, fact->value_as_written, rows[i].value);
             CHECK_TEXT(rows[i].line, fact->source, rows[i].source);
         }
         cluster_fixture_release(&f);
@@ -251,8 +252,8 @@ static void a_line_with_a_nul_is_refused(void)
 
 static const struct check_case cases[] = {
     {"a line cuts a node from a preset", a_line_cuts_a_node_from_a_preset},
-    {"options set any number", options_set_any_number},
-    {"numbers follow any name", numbers_follow_any_name},
+    {"options set any number", cluster_line_options_set_any_field},
+    {"numbers follow any name", cluster_lines_set_numbers_after_name},
     {"a board without a switch", a_board_without_a_switch},
     {"rates that are not given are scaled", rates_that_are_not_given_are_scaled},
     {"a wrong line is refused", a_wrong_line_is_refused},

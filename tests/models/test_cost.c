@@ -8,12 +8,12 @@
 
 /* ---- hand-worked: multiprocessors of 1 Gflop/s, 1 GB/s of memory, round shares of it ---- */
 
-static const char one_core[] = TOY_HEAD TOY_DEVICE("1", "\"0 s\"")
-    TOY_MATMUL("\"1 GFLOP/s\"", "1", "\"0 s\"") TOY_REST("\"0 B\"");
-static const char four_cores[] = TOY_HEAD TOY_DEVICE("4", "\"0 s\"")
-    TOY_MATMUL("\"4 GFLOP/s\"", "100", "\"1 ms\"") TOY_REST("\"0 B\"");
-static const char slow_start[] = TOY_HEAD TOY_DEVICE("4", "\"1 ms\"")
-    TOY_MATMUL("\"4 GFLOP/s\"", "100", "\"0 s\"") TOY_REST("\"1 MB\"");
+static const char one_core[] = TOY_COST_JSON_BEGIN TOY_DEVICE_JSON("1", "\"0 s\"")
+    TOY_MATMUL_JSON("\"1 GFLOP/s\"", "1", "\"0 s\"") TOY_REMAINING_JSON("\"0 B\"");
+static const char four_cores[] = TOY_COST_JSON_BEGIN TOY_DEVICE_JSON("4", "\"0 s\"")
+    TOY_MATMUL_JSON("\"4 GFLOP/s\"", "100", "\"1 ms\"") TOY_REMAINING_JSON("\"0 B\"");
+static const char slow_start[] = TOY_COST_JSON_BEGIN TOY_DEVICE_JSON("4", "\"1 ms\"")
+    TOY_MATMUL_JSON("\"4 GFLOP/s\"", "100", "\"0 s\"") TOY_REMAINING_JSON("\"1 MB\"");
 
 static void two_gflop_take_two_seconds(void)
 {
@@ -27,8 +27,8 @@ static void two_gflop_take_two_seconds(void)
         /* at the highest clock it would draw 2000 W, four times the limit: half the flops a second are left */
         f.cost.device_tensor_power = 2000;
         CHECK_CLOSE("what the power limit leaves", seconds(&f.cost, cube), 4, 1e-12);
-        CHECK_CLOSE("a short run does not meet it", cost_burst_s(&f.cost, ATTENTION_FA2, &cube), 2,
-                    1e-12);
+        CHECK_CLOSE("a short run does not meet it",
+                    cost_work_burst_s(&f.cost, ATTENTION_FA2, &cube), 2, 1e-12);
         f.cost.device_power = 0;
         CHECK_CLOSE("no power limit", seconds(&f.cost, cube), 2, 1e-12);
         CHECK_CLOSE("ideal: 2 Gflop at a peak of 8", cost_ideal_s(8e9, &cube), 0.25, 1e-12);
@@ -50,7 +50,7 @@ static void products_go_in_waves_of_tiles(void)
     fixture_release(&f);
 }
 
-static void a_thin_product_waits_for_memory(void)
+static void thin_matmul_is_memory_bound(void)
 {
     struct cost_fixture f;
     if (fixture_parse(&f, slow_start)) {
@@ -90,7 +90,7 @@ static void full_tiles_of_attention_go_in_waves(void)
     fixture_release(&f);
 }
 
-static void unequal_heads_have_the_rate_of_their_mean(void)
+static void unequal_head_dims_use_mean_dim_rate(void)
 {
     struct cost_fixture f;
     if (fixture_parse(&f, four_cores)) {
@@ -156,14 +156,16 @@ static void chains_take_their_own_bytes_and_kernels(void)
     if (fixture_parse(&f, four_cores)) {
         double fused_s = seconds(&f.cost, norm), own_s = seconds(&f.cost, own);
         f.cost.chain[WORK_RMSNORM] =
-            (struct cost_chain){.bytes_per_element = 36, .kernel_count = 8};
-        f.cost.chain[WORK_ROPE] = (struct cost_chain){.bytes_per_element = 20, .kernel_count = 3};
-        f.cost.chain[WORK_SWIGLU] = (struct cost_chain){.bytes_per_element = 10, .kernel_count = 2};
+            (struct cost_elementwise_chain){.bytes_per_element = 36, .kernel_count = 8};
+        f.cost.chain[WORK_ROPE] =
+            (struct cost_elementwise_chain){.bytes_per_element = 20, .kernel_count = 3};
+        f.cost.chain[WORK_SWIGLU] =
+            (struct cost_elementwise_chain){.bytes_per_element = 10, .kernel_count = 2};
         CHECK("fused is faster", fused_s < seconds(&f.cost, norm));
         CHECK_CLOSE("norm: 36 bytes of 10^4", seconds(&f.cost, norm), 360e-6, 1e-12);
         CHECK_CLOSE("rope: 20 bytes of 2000", seconds(&f.cost, rope), 40e-6, 1e-12);
         f.cost.chain[WORK_ADAMW] =
-            (struct cost_chain){.bytes_per_element = 104, .kernel_count = 12};
+            (struct cost_elementwise_chain){.bytes_per_element = 104, .kernel_count = 12};
         struct work step = {.kind = WORK_ADAMW, .adamw = {1000000, 0}};
         CHECK_CLOSE("an optimizer of twelve operators",
                     cost_memory_traffic_bytes(&f.cost, 0, &step), 104e6, 1e-12);
@@ -173,7 +175,7 @@ static void chains_take_their_own_bytes_and_kernels(void)
     fixture_release(&f);
     if (fixture_parse(&f, slow_start)) {
         f.cost.chain[WORK_RMSNORM] =
-            (struct cost_chain){.bytes_per_element = 36, .kernel_count = 8};
+            (struct cost_elementwise_chain){.bytes_per_element = 36, .kernel_count = 8};
         double start_s = f.cost.device_kernel_start_s;
         CHECK_CLOSE("eight starts and ramps", seconds(&f.cost, norm), 8 * (start_s + 1e-3) + 360e-6,
                     1e-12);
@@ -190,7 +192,7 @@ static void slow_kernels_of_a_chain_go_by_their_elements(void)
                       loss = flat(WORK_CROSS_ENTROPY, 100, 100, 100, 0),
                       sum = flat(WORK_ADD, 10000, 0, 0, 0);
     if (fixture_parse(&f, four_cores)) {
-        const struct cost_chain chain = {
+        const struct cost_elementwise_chain chain = {
             .bytes_per_element = 36, .kernel_count = 8, .slow_kernel_passes = 2, .slow_bytes = 12};
         f.cost.chain[WORK_RMSNORM] = f.cost.chain[WORK_CROSS_ENTROPY] = f.cost.chain[WORK_ADD] =
             chain;
@@ -208,7 +210,7 @@ static void slow_kernels_of_a_chain_go_by_their_elements(void)
 /* A limit of 500 W, products that would draw 2000 W, and kernels that memory limits, which draw 250
  * W. With 1.8 seconds of these for each second of products, the share of their rate that products
  * keep solves 2000 share^2 - (500 - 250) x 1.8 share = 500: it is 0.625. */
-static void the_power_limit_holds_for_the_mean(void)
+static void power_limit_applies_to_mean_power(void)
 {
     struct cost_fixture f;
     if (fixture_parse(&f, four_cores)) {
@@ -231,7 +233,7 @@ static void the_power_limit_holds_for_the_mean(void)
     fixture_release(&f);
 }
 
-static void an_eager_op_takes_its_start_too(void)
+static void eager_ops_add_their_start_time(void)
 {
     struct cost_fixture f;
     if (fixture_parse(&f, one_core)) {
@@ -263,7 +265,7 @@ static void memory_bound_work_takes_its_bytes(void)
     fixture_release(&f);
 }
 
-static void the_host_takes_its_time(void)
+static void host_issue_times_by_hand(void)
 {
     struct cost_fixture f;
     if (fixture_parse(&f, one_core)) {
@@ -322,19 +324,19 @@ static void every_kind_has_its_functions(void)
 
 /* Bytes that a chain gathers or scatters by rows move at the share of the bandwidth that gathers or
  * scatters reach. An unpermute without weights has a chain of its own, or is one kernel. */
-static void chains_gather_and_scatter(void)
+static void chain_bytes_move_at_gather_rates(void)
 {
     struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
-        const struct cost_chain plain = {
+        const struct cost_elementwise_chain plain = {
             .bytes_per_element = 6, .kernel_count = 2, .scattered_bytes = 6};
         struct work back = {.kind = WORK_UNPERMUTE,
                             .permute = {.rows = 1000, .cols = 512, .copies = 8, .weights = 1}};
         const double elements = 1000 * 512 * 8.0, ramp = f.cost.memory_ramp_bytes,
                      rate = f.cost.device_memory_bytes_per_s, start = f.cost.device_kernel_start_s,
                      stream = rate * f.cost.memory_stream_fraction;
-        f.cost.chain[WORK_UNPERMUTE] =
-            (struct cost_chain){.bytes_per_element = 10, .kernel_count = 3, .gathered_bytes = 4};
+        f.cost.chain[WORK_UNPERMUTE] = (struct cost_elementwise_chain){
+            .bytes_per_element = 10, .kernel_count = 3, .gathered_bytes = 4};
         CHECK_CLOSE("gathered", seconds(&f.cost, back),
                     3 * start + (4 * elements + ramp) / (rate * f.cost.memory_gather_fraction) +
                         (6 * elements + 3 * ramp) / stream,
@@ -352,7 +354,7 @@ static void chains_gather_and_scatter(void)
 /* Recorded operators cost as much as our own work of the same sizes. Those of which only bytes are
  * known cost as much as a kernel that streams these bytes, or longer if they handle elements one by
  * one. */
-static void opaque_work_costs_what_it_is_recorded_as(void)
+static void recorded_operators_cost_as_our_own(void)
 {
     struct work causal = attention(WORK_ATTENTION, 512, 768, 8, 4, 128, MASK_CAUSAL);
     struct work full = attention(WORK_ATTENTION_BACKWARD, 512, 768, 8, 4, 128, MASK_FULL);
@@ -484,7 +486,7 @@ static void no_product_or_attention_beats_the_peak(void)
             int64_t q = check_random_i64(&random, 1, 70000),
                     kv = check_random_i64(&random, 1, 70000);
             for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++) {
-                if (!f.cost.attention[impl][0].is_present)
+                if (!f.cost.attention[impl][0].is_family_present)
                     continue;
                 for (int kind = WORK_ATTENTION; kind <= WORK_ATTENTION_BACKWARD; kind++) {
                     struct work work = attention((enum work_kind)kind, q, kv, 8, 2, 128,
@@ -492,7 +494,8 @@ static void no_product_or_attention_beats_the_peak(void)
                     work.attention.scaling = impl == ATTENTION_CUDNN_FP8     ? SCALING_TENSOR
                                              : impl == ATTENTION_CUDNN_MXFP8 ? SCALING_MX
                                                                              : SCALING_NONE;
-                    const double peak = f.cost.device_peak_flop_per_s * work_peak_over_bf16(&work);
+                    const double peak =
+                        f.cost.device_peak_flop_per_s * work_peak_rate_over_bf16_peak(&work);
                     CHECK(names[i], cost_work_s(&f.cost, (enum attention_impl)impl, &work) >=
                                         cost_ideal_s(peak, &work));
                 }
@@ -591,42 +594,46 @@ static const struct {
 } wrong[] = {
     {"no schema", "{\"name\": \"toy\"}", "longhaul_device_cost"},
     {"another schema", "{\"longhaul_device_cost\": 2}", "longhaul_device_cost"},
-    {"unknown family", TOY_HEAD "\"matmull\": {}}", "matmul"},
-    {"unknown number", TOY_HEAD "\"matmul\": {\"tiles\": 1}}", "tile"},
-    {"a bare number", TOY_HEAD "\"matmul\": {\"tile\": 1}}", "every number says where"},
-    {"no source", TOY_HEAD "\"matmul\": {\"tile\": {\"value\": 1}}}", "source"},
-    {"no unit", TOY_HEAD "\"matmul\": {\"ramp_s\": " N("1") "}}", "a bare number has no unit"},
-    {"the wrong unit", TOY_HEAD "\"matmul\": {\"ramp_s\": " N("\"1 GB\"") "}}", "1 GB"},
-    {"out of range", TOY_HEAD "\"matmul\": {\"ramp_s\": " N("\"1 s\"") "}}", "outside 0..0.001"},
+    {"unknown family", TOY_COST_JSON_BEGIN "\"matmull\": {}}", "matmul"},
+    {"unknown number", TOY_COST_JSON_BEGIN "\"matmul\": {\"tiles\": 1}}", "tile"},
+    {"a bare number", TOY_COST_JSON_BEGIN "\"matmul\": {\"tile\": 1}}", "every number says where"},
+    {"no source", TOY_COST_JSON_BEGIN "\"matmul\": {\"tile\": {\"value\": 1}}}", "source"},
+    {"no unit", TOY_COST_JSON_BEGIN "\"matmul\": {\"ramp_s\": " N("1") "}}",
+     "a bare number has no unit"},
+    {"the wrong unit", TOY_COST_JSON_BEGIN "\"matmul\": {\"ramp_s\": " N("\"1 GB\"") "}}", "1 GB"},
+    {"out of range", TOY_COST_JSON_BEGIN "\"matmul\": {\"ramp_s\": " N("\"1 s\"") "}}",
+     "outside 0..0.001"},
     {"an interval of one",
-     TOY_HEAD
+     TOY_COST_JSON_BEGIN
      "\"device\": {\"power\": {\"value\": \"5 W\", \"source\": \"t\", \"interval\": [\"4 W\"]}}}",
      "expected [lowest, highest]"},
     {"an interval without the value",
-     TOY_HEAD "\"device\": {\"power\": {\"value\": \"5 W\", \"source\": \"t\","
-              " \"interval\": [\"6 W\", \"7 W\"]}}}",
+     TOY_COST_JSON_BEGIN "\"device\": {\"power\": {\"value\": \"5 W\", \"source\": \"t\","
+                         " \"interval\": [\"6 W\", \"7 W\"]}}}",
      "does not hold the value"},
     {"an interval without a unit",
-     TOY_HEAD
+     TOY_COST_JSON_BEGIN
      "\"device\": {\"power\": {\"value\": \"5 W\", \"source\": \"t\", \"interval\": [4, 6]}}}",
      "a bare number has no unit"},
-    {"no value", TOY_HEAD "\"matmul\": {\"tile\": {\"source\": \"t\"}}}", "has no \"value\""},
-    {"unknown attention", TOY_HEAD "\"attention\": {\"fa4\": {}}}", "fa4"},
-    {"not a head dim", TOY_HEAD "\"attention\": {\"fa2\": {\"forward\": {\"rates\": {\"x\": 1}}}}}",
+    {"no value", TOY_COST_JSON_BEGIN "\"matmul\": {\"tile\": {\"source\": \"t\"}}}",
+     "has no \"value\""},
+    {"unknown attention", TOY_COST_JSON_BEGIN "\"attention\": {\"fa4\": {}}}", "fa4"},
+    {"not a head dim",
+     TOY_COST_JSON_BEGIN "\"attention\": {\"fa2\": {\"forward\": {\"rates\": {\"x\": 1}}}}}",
      "'x' is no head dim"},
-    {"unknown base", TOY_HEAD "\"base\": \"a100\"}", "a100"},
-    {"incomplete", TOY_HEAD "\"note\": \"x\"}", "has no device.sm_count"},
-    {"two calibrations", TOY_HEAD "\"cpu\": {\"calibrated\": {}, \"estimated\": {}}}",
+    {"unknown base", TOY_COST_JSON_BEGIN "\"base\": \"a100\"}", "a100"},
+    {"incomplete", TOY_COST_JSON_BEGIN "\"note\": \"x\"}", "has no device.sm_count"},
+    {"two calibrations", TOY_COST_JSON_BEGIN "\"cpu\": {\"calibrated\": {}, \"estimated\": {}}}",
      "give one of them"},
     {"a range of one",
-     TOY_HEAD
+     TOY_COST_JSON_BEGIN
      "\"cpu\": {\"calibrated\": {\"residual\": 0, \"source\": \"x\", \"sizes\": {\"k\": [1]}}}}",
      "expected [lowest, highest]"},
     {"no backward",
-     TOY_HEAD "\"base\": \"cpu-generic\", \"attention\": {\"fa2\": {\"merge_bytes\": " N(
-         "26") ", \"forward\": " TOY_PASS "}}}",
+     TOY_COST_JSON_BEGIN "\"base\": \"cpu-generic\", \"attention\": {\"fa2\": {\"merge_bytes\": " N(
+         "26") ", \"forward\": " TOY_ATTENTION_PASS_JSON "}}}",
      "attention.fa2 has no backward"},
-    {"truncated", TOY_HEAD, "toy.json"},
+    {"truncated", TOY_COST_JSON_BEGIN, "toy.json"},
     {"not an object", "[]", "object"},
 };
 
@@ -671,19 +678,19 @@ static void a_wrong_file_gets_one_message(void)
 static const struct check_case cases[] = {
     {"2 Gflop at 1 Gflop/s take 2 s", two_gflop_take_two_seconds},
     {"products go in waves of tiles", products_go_in_waves_of_tiles},
-    {"a thin product waits for memory", a_thin_product_waits_for_memory},
+    {"a thin product waits for memory", thin_matmul_is_memory_bound},
     {"full tiles of attention go in waves", full_tiles_of_attention_go_in_waves},
-    {"unequal heads have the rate of their mean", unequal_heads_have_the_rate_of_their_mean},
+    {"unequal heads have the rate of their mean", unequal_head_dims_use_mean_dim_rate},
     {"causal tiles lose half of the longest block", causal_tiles_lose_half_of_the_longest_block},
-    {"an eager op takes its start too", an_eager_op_takes_its_start_too},
+    {"an eager op takes its start too", eager_ops_add_their_start_time},
     {"memory-bound work takes its bytes", memory_bound_work_takes_its_bytes},
     {"chains take their own bytes and kernels", chains_take_their_own_bytes_and_kernels},
-    {"chains gather and scatter", chains_gather_and_scatter},
+    {"chains gather and scatter", chain_bytes_move_at_gather_rates},
     {"slow kernels of a chain go by their elements", slow_kernels_of_a_chain_go_by_their_elements},
-    {"the power limit holds for the mean", the_power_limit_holds_for_the_mean},
-    {"the host takes its time", the_host_takes_its_time},
+    {"the power limit holds for the mean", power_limit_applies_to_mean_power},
+    {"the host takes its time", host_issue_times_by_hand},
     {"every kind has its functions", every_kind_has_its_functions},
-    {"opaque work costs what it is recorded as", opaque_work_costs_what_it_is_recorded_as},
+    {"opaque work costs what it is recorded as", recorded_operators_cost_as_our_own},
     {"time grows with every size", time_grows_with_every_size},
     {"nothing beats the peak", no_product_or_attention_beats_the_peak},
     {"every number has a source", every_number_has_a_source},

@@ -4,7 +4,7 @@
  * TransformerEngine measured on a B300. */
 #include "tests/models/cost_fixture.h"
 
-static struct work cast_of(int64_t rows, int64_t cols, bool turned)
+static struct work quantise_work_of(int64_t rows, int64_t cols, bool turned)
 {
     return (struct work){.kind = WORK_QUANTISE,
                          .in = DTYPE_BF16,
@@ -12,8 +12,8 @@ static struct work cast_of(int64_t rows, int64_t cols, bool turned)
                          .quantise = {rows, cols, SCALING_MX, turned, 0, 0, 0}};
 }
 
-static struct work product_of(int64_t m, int64_t n, int64_t k, enum matmul_form form,
-                              enum scaling scaling)
+static struct work matmul_work_of(int64_t m, int64_t n, int64_t k, enum matmul_form form,
+                                  enum scaling scaling)
 {
     return (struct work){.kind = WORK_MATMUL,
                          .in = scaling == SCALING_NONE ? DTYPE_BF16 : DTYPE_E4M3,
@@ -60,13 +60,13 @@ static void products_take_what_was_measured(void)
     struct cost_fixture f;
     if (fixture_load(&f, "b200")) {
         CHECK_CLOSE("forward",
-                    seconds(&f.cost, product_of(131072, 2048, 7168, MATMUL_NT, SCALING_MX)),
+                    seconds(&f.cost, matmul_work_of(131072, 2048, 7168, MATMUL_NT, SCALING_MX)),
                     1671.2e-6, 0.1);
         CHECK_CLOSE("input",
-                    seconds(&f.cost, product_of(131072, 7168, 2048, MATMUL_NT, SCALING_MX)),
+                    seconds(&f.cost, matmul_work_of(131072, 7168, 2048, MATMUL_NT, SCALING_MX)),
                     1683.4e-6, 0.15);
         CHECK_CLOSE("weight",
-                    seconds(&f.cost, product_of(2048, 7168, 131072, MATMUL_NT, SCALING_MX)),
+                    seconds(&f.cost, matmul_work_of(2048, 7168, 131072, MATMUL_NT, SCALING_MX)),
                     2103.3e-6, 0.25);
     }
     fixture_release(&f);
@@ -80,16 +80,17 @@ static double gain(const struct device_cost *cost, int64_t m, int64_t n, int64_t
     const enum scaling both[] = {SCALING_NONE, SCALING_MX};
     double sum[2];
     for (int i = 0; i < 2; i++)
-        sum[i] = seconds(cost, product_of(m, n, k, MATMUL_NT, both[i])) +
-                 seconds(cost, product_of(m, k, n, i ? MATMUL_NT : MATMUL_NN, both[i])) +
-                 seconds(cost, product_of(n, k, m, i ? MATMUL_NT : MATMUL_TN, both[i]));
+        sum[i] = seconds(cost, matmul_work_of(m, n, k, MATMUL_NT, both[i])) +
+                 seconds(cost, matmul_work_of(m, k, n, i ? MATMUL_NT : MATMUL_NN, both[i])) +
+                 seconds(cost, matmul_work_of(n, k, m, i ? MATMUL_NT : MATMUL_TN, both[i]));
     for (int turned = 0; turned < 2; turned++)
-        sum[1] += seconds(cost, cast_of(m, k, turned)) + seconds(cost, cast_of(n, k, turned)) +
-                  seconds(cost, cast_of(m, n, turned));
+        sum[1] += seconds(cost, quantise_work_of(m, k, turned)) +
+                  seconds(cost, quantise_work_of(n, k, turned)) +
+                  seconds(cost, quantise_work_of(m, n, turned));
     return sum[0] / sum[1];
 }
 
-static void casts_eat_the_gain_where_they_were_seen_to(void)
+static void fp8_gains_lost_to_casts_as_measured(void)
 {
     static const struct {
         const char *label;
@@ -151,11 +152,11 @@ static void attention_in_8_bits_takes_what_was_measured(void)
                                           .window = rows[i].window,
                                           .scaling = rows[i].scaling}};
         if (fixture_load(&f, rows[i].device)) {
-            CHECK_CLOSE(rows[i].label, 1e3 * cost_burst_s(&f.cost, ATTENTION_CUDNN, &work),
+            CHECK_CLOSE(rows[i].label, 1e3 * cost_work_burst_s(&f.cost, ATTENTION_CUDNN, &work),
                         rows[i].forward_ms, rows[i].off);
             work.kind = WORK_ATTENTION_BACKWARD;
             if (rows[i].backward_ms > 0)
-                CHECK_CLOSE(rows[i].label, 1e3 * cost_burst_s(&f.cost, ATTENTION_CUDNN, &work),
+                CHECK_CLOSE(rows[i].label, 1e3 * cost_work_burst_s(&f.cost, ATTENTION_CUDNN, &work),
                             rows[i].backward_ms, rows[i].off);
         }
         fixture_release(&f);
@@ -170,15 +171,15 @@ enum { LAYER_ROWS = 131072, LAYER_EXPERTS = 8 };
 
 /* Returns the seconds of a linear of experts, forward and backward. With scaled operands each of
  * them is cast twice. groups: the number of experts; 0: the linear is of the shared expert. */
-static double linear_s(const struct device_cost *cost, int64_t n, int64_t k, int64_t groups,
-                       enum scaling scaling)
+static double expert_linear_s(const struct device_cost *cost, int64_t n, int64_t k, int64_t groups,
+                              enum scaling scaling)
 {
     const bool scaled = scaling != SCALING_NONE;
     const int64_t m = LAYER_ROWS;
     struct work work[3] = {
-        product_of(m, n, k, MATMUL_NT, scaling),
-        product_of(m, k, n, scaled ? MATMUL_NT : MATMUL_NN, scaling),
-        product_of(n, k, m, scaled && groups == 0 ? MATMUL_NT : MATMUL_TN, scaling)};
+        matmul_work_of(m, n, k, MATMUL_NT, scaling),
+        matmul_work_of(m, k, n, scaled ? MATMUL_NT : MATMUL_NN, scaling),
+        matmul_work_of(n, k, m, scaled && groups == 0 ? MATMUL_NT : MATMUL_TN, scaling)};
     const int64_t sides[3][2] = {{m, k}, {n * (groups > 0 ? groups : 1), k}, {m, n}};
     double sum = 0;
     for (int i = 0; i < 3; i++) {
@@ -186,7 +187,7 @@ static double linear_s(const struct device_cost *cost, int64_t n, int64_t k, int
         work[i].matmul.turned = scaled && groups > 0 && i == 2;
         sum += seconds(cost, work[i]);
         for (int turned = 0; turned < 2 && scaled; turned++) {
-            struct work cast = cast_of(sides[i][0], sides[i][1], turned);
+            struct work cast = quantise_work_of(sides[i][0], sides[i][1], turned);
             cast.quantise.groups = groups;
             sum += seconds(cost, cast);
         }
@@ -210,8 +211,8 @@ static double layer_s(const struct device_cost *cost, int64_t h, int64_t f, enum
     const int times[] = {2, 2, 2, 2, 4};
     double sum = 0;
     for (int shared = 0; shared < 2; shared++)
-        sum += 2 * linear_s(cost, f, h, shared ? 0 : LAYER_EXPERTS, scaling) +
-               linear_s(cost, h, f, shared ? 0 : LAYER_EXPERTS, scaling);
+        sum += 2 * expert_linear_s(cost, f, h, shared ? 0 : LAYER_EXPERTS, scaling) +
+               expert_linear_s(cost, h, f, shared ? 0 : LAYER_EXPERTS, scaling);
     for (size_t i = 0; i < ARRAY_LEN(of); i++) {
         of[i].in = of[i].out = DTYPE_BF16;
         sum += times[i] * seconds(cost, of[i]);
@@ -224,7 +225,7 @@ static double layer_s(const struct device_cost *cost, int64_t h, int64_t f, enum
  * linear), reaches 52 % of the peak in gradients of weights, and computes what is beside the
  * products in more passes. That narrow experts gain less, as casts are a larger share of their
  * time, is predicted. */
-static void layers_of_experts_gain_what_casts_leave(void)
+static void expert_layer_fp8_gain_after_casts(void)
 {
     static const struct {
         const char *label;
@@ -277,11 +278,11 @@ static void products_of_a_b300_take_what_was_measured(void)
                     {ROWS, out, in}, {ROWS, in, out}, {in, out, ROWS}}; /* m n k */
                 const int64_t *side = sides[p % 3];
                 struct work product =
-                    product_of(side[0], side[1], side[2], MATMUL_NT, b300[i].scaling);
+                    matmul_work_of(side[0], side[1], side[2], MATMUL_NT, b300[i].scaling);
                 product.in = b300[i].scaling == SCALING_NV ? DTYPE_E2M1X2 : product.in;
                 products_s += seconds(&f.cost, product);
                 for (int operand = 0; operand < 2 && b300[i].with_casts_ms > 0; operand++) {
-                    struct work cast = cast_of(side[operand], side[2], false);
+                    struct work cast = quantise_work_of(side[operand], side[2], false);
                     cast.out = product.in;
                     cast.quantise.scaling = b300[i].scaling;
                     cast.quantise.both = b300[i].scaling != SCALING_TENSOR;
@@ -300,9 +301,9 @@ static void products_of_a_b300_take_what_was_measured(void)
 static const struct check_case cases[] = {
     {"casts take what was measured", casts_take_what_was_measured},
     {"products take what was measured", products_take_what_was_measured},
-    {"casts eat the gain where they were seen to", casts_eat_the_gain_where_they_were_seen_to},
+    {"casts eat the gain where they were seen to", fp8_gains_lost_to_casts_as_measured},
     {"products of a B300 take what was measured", products_of_a_b300_take_what_was_measured},
     {"attention in 8 bits takes what was measured", attention_in_8_bits_takes_what_was_measured},
-    {"layers of experts gain what casts leave", layers_of_experts_gain_what_casts_leave},
+    {"layers of experts gain what casts leave", expert_layer_fp8_gain_after_casts},
 };
 CHECK_MAIN("cost_casts", cases)

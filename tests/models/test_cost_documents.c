@@ -14,8 +14,8 @@ static struct attention_piece document(int64_t begin, int64_t length)
     return (struct attention_piece){begin, begin, length, length, 0, 0};
 }
 
-static double pieces_s(const struct device_cost *cost, enum work_kind kind,
-                       const struct attention_piece *piece, size_t count)
+static double attention_of_pieces_s(const struct device_cost *cost, enum work_kind kind,
+                                    const struct attention_piece *piece, size_t count)
 {
     struct work work = whole;
     work.kind = (uint8_t)kind;
@@ -23,7 +23,7 @@ static double pieces_s(const struct device_cost *cost, enum work_kind kind,
     return cost_document_attention_s(cost, ATTENTION_FA2, &work, piece, count);
 }
 
-static void documents_obey_laws(void)
+static void costs_of_document_masks_obey_laws(void)
 {
     static const enum work_kind kinds[] = {WORK_ATTENTION, WORK_ATTENTION_BACKWARD};
     struct arena arena = {0};
@@ -35,7 +35,8 @@ static void documents_obey_laws(void)
         dense.kind = (uint8_t)kinds[k];
         struct attention_piece one = document(0, 65536);
         double causal = cost_work_s(&cost, ATTENTION_FA2, &dense);
-        CHECK_CLOSE("one document is causal", pieces_s(&cost, kinds[k], &one, 1), causal, 1e-12);
+        CHECK_CLOSE("one document is causal", attention_of_pieces_s(&cost, kinds[k], &one, 1),
+                    causal, 1e-12);
         struct attention_piece piece[8], turned[8];
         static const int64_t length[8] = {20000, 3000, 17, 12345, 1, 30000, 100, 73};
         int64_t begin = 0, end = 65536;
@@ -44,12 +45,13 @@ static void documents_obey_laws(void)
             begin += length[i];
             turned[7 - i] = document(end -= length[i], length[i]);
         }
-        double seconds = pieces_s(&cost, kinds[k], piece, 8);
+        double seconds = attention_of_pieces_s(&cost, kinds[k], piece, 8);
         CHECK("documents cost less than one", seconds < causal);
         /* only the order of the sum differs */
-        CHECK_CLOSE("order is nothing", pieces_s(&cost, kinds[k], turned, 8), seconds, 1e-12);
+        CHECK_CLOSE("order is nothing", attention_of_pieces_s(&cost, kinds[k], turned, 8), seconds,
+                    1e-12);
         struct attention_piece halves[2] = {document(0, 32768), document(32768, 32768)};
-        double share = pieces_s(&cost, kinds[k], halves, 2) / causal;
+        double share = attention_of_pieces_s(&cost, kinds[k], halves, 2) / causal;
         CHECK("two halves take half the time", share > 0.49 && share < 0.55);
     }
     diag_release(&diag);
@@ -57,6 +59,6 @@ static void documents_obey_laws(void)
 }
 
 static const struct check_case cases[] = {
-    {"documents obey laws", documents_obey_laws},
+    {"documents obey laws", costs_of_document_masks_obey_laws},
 };
 CHECK_MAIN("cost of documents", cases)

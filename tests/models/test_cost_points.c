@@ -2,10 +2,10 @@
  * with m = n = k = 1000 on one multiprocessor of 1 Gflop/s takes 2 s. */
 #include "tests/models/cost_fixture.h"
 
-static const char toy[] = TOY_HEAD TOY_DEVICE("1", "\"0 s\"")
-    TOY_MATMUL("\"1 GFLOP/s\"", "1", "\"0 s\"") TOY_REST("\"0 B\"");
+static const char toy[] = TOY_COST_JSON_BEGIN TOY_DEVICE_JSON("1", "\"0 s\"")
+    TOY_MATMUL_JSON("\"1 GFLOP/s\"", "1", "\"0 s\"") TOY_REMAINING_JSON("\"0 B\"");
 
-static double of_cube(const struct device_cost *cost)
+static double cube_product_s(const struct device_cost *cost)
 {
     return seconds(cost, product(1000, 1000, 1000));
 }
@@ -17,10 +17,10 @@ static void a_measured_shape_takes_what_was_measured(void)
     struct cost_point point = {cube, 3, 0, false};
     if (!fixture_parse(&f, toy))
         return;
-    CHECK_CLOSE("without points", of_cube(&f.cost), 2, 1e-12);
+    CHECK_CLOSE("without points", cube_product_s(&f.cost), 2, 1e-12);
     f.cost.points = (struct cost_points){.count = 1, .row = &point};
-    CHECK_CLOSE("3 s were measured", of_cube(&f.cost), 3, 1e-12);
-    CHECK_CLOSE("in a short run too", cost_burst_s(&f.cost, ATTENTION_FA2, &cube), 3, 1e-12);
+    CHECK_CLOSE("3 s were measured", cube_product_s(&f.cost), 3, 1e-12);
+    CHECK_CLOSE("in a short run too", cost_work_burst_s(&f.cost, ATTENTION_FA2, &cube), 3, 1e-12);
     CHECK_CLOSE("one neighbour is no pattern", seconds(&f.cost, product(1000, 1000, 1001)), 2.002,
                 1e-12);
     cube.in = DTYPE_F16;
@@ -32,11 +32,13 @@ static void a_measured_shape_takes_what_was_measured(void)
     /* The limit is 500 W. A product that takes 3 s, where 2 s would do if all multiprocessors were busy, draws 2/3 of
      * 6750 W. This is nine times the limit, so it takes three times as long. */
     f.cost.device_tensor_power = 6750;
-    CHECK_CLOSE("the power limit takes its share of a short run", of_cube(&f.cost), 9, 1e-12);
+    CHECK_CLOSE("the power limit takes its share of a short run", cube_product_s(&f.cost), 9,
+                1e-12);
     point.is_at_step_clock = true;
-    CHECK_CLOSE("steps have met the limit", of_cube(&f.cost), 3, 1e-12);
+    CHECK_CLOSE("steps have met the limit", cube_product_s(&f.cost), 3, 1e-12);
     cube = product(1000, 1000, 1000);
-    CHECK_CLOSE("which itself has met none", cost_burst_s(&f.cost, ATTENTION_FA2, &cube), 3, 1e-12);
+    CHECK_CLOSE("which itself has met none", cost_work_burst_s(&f.cost, ATTENTION_FA2, &cube), 3,
+                1e-12);
     fixture_release(&f);
 }
 
@@ -73,14 +75,14 @@ static void shapes_near_measured_ones_are_corrected(void)
             row[k].seconds = nearby[i].ratio[k] * work_flops(&shapes[k]) / 1e9;
         }
         f.cost.points = (struct cost_points){.count = nearby[i].count, .row = row};
-        CHECK_CLOSE(nearby[i].label, of_cube(&f.cost), nearby[i].cube_s, 1e-9);
+        CHECK_CLOSE(nearby[i].label, cube_product_s(&f.cost), nearby[i].cube_s, 1e-9);
         fixture_release(&f);
     }
 }
 
 /* Only the eight nearest of ten points count: eight near ones take twice the formula's time, two farther ones
  * 100 times. */
-static void the_eight_nearest_count(void)
+static void only_eight_nearest_points_count(void)
 {
     struct cost_fixture f;
     struct cost_point row[10];
@@ -92,7 +94,7 @@ static void the_eight_nearest_count(void)
         row[i] = (struct cost_point){work, (far ? 100 : 2) * work_flops(&work) / 1e9, 0, false};
     }
     f.cost.points = (struct cost_points){.count = ARRAY_LEN(row), .row = row};
-    CHECK_CLOSE("twice the formula", of_cube(&f.cost), 4, 1e-9);
+    CHECK_CLOSE("twice the formula", cube_product_s(&f.cost), 4, 1e-9);
     fixture_release(&f);
 }
 
@@ -122,25 +124,25 @@ static void attention_has_points_by_implementation_and_mask(void)
 
 /* Each function changes one attribute of a work. It returns false if the attribute is none of the
  * kind of work; the work is then not to be used. */
-static bool other_accumulation(struct work *work)
+static bool change_accumulation(struct work *work)
 {
     work->matmul.accumulate = !work->matmul.accumulate;
     return work->kind == WORK_MATMUL;
 }
 
-static bool other_form(struct work *work)
+static bool change_matmul_form(struct work *work)
 {
     work->matmul.form = (work->matmul.form + 1) % 3;
     return work->kind == WORK_MATMUL;
 }
 
-static bool other_result(struct work *work)
+static bool change_result_dtype(struct work *work)
 {
     work->out = work->out == DTYPE_F32 ? DTYPE_BF16 : DTYPE_F32;
     return true;
 }
 
-static bool full_mask(struct work *work)
+static bool set_full_mask(struct work *work)
 {
     work->attention.mask = MASK_FULL;
     return work->kind != WORK_MATMUL;
@@ -153,19 +155,19 @@ static bool window(struct work *work)
     return work->kind != WORK_MATMUL;
 }
 
-static bool other_head_dim(struct work *work)
+static bool change_head_dim(struct work *work)
 {
     work->attention.dim = 64;
     return work->kind != WORK_MATMUL;
 }
 
-static bool other_offset(struct work *work)
+static bool change_query_offset(struct work *work)
 {
     work->attention.offset = work->attention.q / 2;
     return work->kind != WORK_MATMUL;
 }
 
-static bool all_key_heads(struct work *work)
+static bool set_kv_heads_to_query_heads(struct work *work)
 {
     work->attention.kv_heads = work->attention.heads;
     return work->kind != WORK_MATMUL;
@@ -175,17 +177,17 @@ static const struct {
     const char *label;
     bool (*change)(struct work *work);
 } attributes[] = {
-    {"accumulation", other_accumulation},
-    {"form", other_form},
-    {"result", other_result},
-    {"full mask", full_mask},
+    {"accumulation", change_accumulation},
+    {"form", change_matmul_form},
+    {"result", change_result_dtype},
+    {"full mask", set_full_mask},
     {"window", window},
-    {"head dim", other_head_dim},
-    {"offset", other_offset},
-    {"key heads", all_key_heads},
+    {"head dim", change_head_dim},
+    {"offset", change_query_offset},
+    {"key heads", set_kv_heads_to_query_heads},
 };
 
-static bool has_point(const struct device_cost *cost, const struct work *work)
+static bool costs_have_point_of_work(const struct device_cost *cost, const struct work *work)
 {
     for (size_t i = 0; i < cost->points.count; i++)
         if (memcmp(cost->points.row[i].work.p, work->p, sizeof work->p) == 0 &&
@@ -199,7 +201,7 @@ static bool has_point(const struct device_cost *cost, const struct work *work)
  * formula charges for the attribute. That is checked for each of the 540 points of a B200, at the
  * clock of steps, and each attribute that its kind of work has, unless the changed shape was
  * measured, too. */
-static void a_twin_takes_what_the_formula_charges(void)
+static void near_shapes_scale_measured_times(void)
 {
     struct cost_fixture f;
     int checked = 0;
@@ -212,7 +214,7 @@ static void a_twin_takes_what_the_formula_charges(void)
             const struct cost_point *point = &f.cost.points.row[i];
             struct device_cost one = f.cost;
             struct work twin = point->work;
-            if (!attributes[k].change(&twin) || has_point(&f.cost, &twin))
+            if (!attributes[k].change(&twin) || costs_have_point_of_work(&f.cost, &twin))
                 continue;
             const enum attention_impl impl = (enum attention_impl)point->impl;
             one.points = (struct cost_points){.count = 1, .row = &f.cost.points.row[i]};
@@ -239,10 +241,10 @@ static void a_preset_has_points_that_its_base_keeps_to_itself(void)
         /* b200-points.csv: 4096 x 8192, k = 7168, dx: 481.7 us, at 1000 TFLOP/s */
         struct work dx = product(4096, 8192, 7168);
         dx.matmul.form = MATMUL_NN;
-        double dx_s = cost_burst_s(&f.cost, ATTENTION_FA2, &dx);
+        double dx_s = cost_work_burst_s(&f.cost, ATTENTION_FA2, &dx);
         CHECK_CLOSE("as measured", dx_s, 481.7e-6, 1e-3);
         struct work fast = product(4096, 10240, 8192); /* at 1452 TFLOP/s */
-        double fast_s = cost_burst_s(&f.cost, ATTENTION_FA2, &fast);
+        double fast_s = cost_work_burst_s(&f.cost, ATTENTION_FA2, &fast);
         CHECK_CLOSE("a step is slower", seconds(&f.cost, dx) / dx_s, 1.119, 0.002);
         CHECK_CLOSE("and by more where the short run is faster, sqrt(1.45)",
                     seconds(&f.cost, fast) / fast_s / (seconds(&f.cost, dx) / dx_s), 1.204, 0.01);
@@ -268,8 +270,8 @@ static void wrong_points_are_refused(void)
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct cost_fixture f = {0};
         struct text text = {0};
-        text_printf(&text, "%s \"points\": %s, %s", TOY_HEAD, wrong[i].points,
-                    toy + sizeof TOY_HEAD - 1);
+        text_printf(&text, "%s \"points\": %s, %s", TOY_COST_JSON_BEGIN, wrong[i].points,
+                    toy + sizeof TOY_COST_JSON_BEGIN - 1);
         enum status status =
             cost_parse(&f.cost, &f.arena, "here/toy.json", text.data, text.size, &f.diag);
         CHECK(wrong[i].label, status != STATUS_OK);
@@ -283,10 +285,10 @@ static void wrong_points_are_refused(void)
 static const struct check_case cases[] = {
     {"a measured shape takes what was measured", a_measured_shape_takes_what_was_measured},
     {"shapes near measured ones are corrected", shapes_near_measured_ones_are_corrected},
-    {"the eight nearest count", the_eight_nearest_count},
+    {"the eight nearest count", only_eight_nearest_points_count},
     {"attention has points by implementation and mask",
      attention_has_points_by_implementation_and_mask},
-    {"a twin takes what the formula charges", a_twin_takes_what_the_formula_charges},
+    {"a twin takes what the formula charges", near_shapes_scale_measured_times},
     {"a preset has points that its base keeps to itself",
      a_preset_has_points_that_its_base_keeps_to_itself},
     {"wrong points are refused", wrong_points_are_refused},

@@ -37,11 +37,11 @@ static double ring_s(const struct loongtrain_ring *ring, enum work_kind kind)
 }
 
 /* LoongTrain's published times for hp 8, cp 8, GQA 32/8 on 64 A100, per layer. forward_s: the time by which selective
- * checkpoint++, which does not recompute attention, shortens a step (Table 6). both_s: forward and backward of the
+ * checkpoint++, which does not recompute attention, shortens a step (Table 6). forward_and_backward_s: forward and backward of the
  * attention operator without its all-to-alls (Table 4). */
 static const struct {
     int64_t tokens;
-    double forward_s, both_s;
+    double forward_s, forward_and_backward_s;
 } loongtrain[] = {
     {131072, 12.6e-3, 52.1e-3 - 2.64e-3},
     {262144, 48.6e-3, 166.2e-3 - 3.24e-3},
@@ -57,13 +57,13 @@ static void loongtrain_operators_are_reproduced(void)
         for (size_t i = 0; i < ARRAY_LEN(loongtrain); i++) {
             struct loongtrain_ring ring = {&f.cost, loongtrain[i].tokens / 8, 4, 1, 8};
             double a = ring_s(&ring, WORK_ATTENTION), b = ring_s(&ring, WORK_ATTENTION_BACKWARD);
-            double published = loongtrain[i].both_s - loongtrain[i].forward_s;
+            double published = loongtrain[i].forward_and_backward_s - loongtrain[i].forward_s;
             CHECK_CLOSE("forward", a, loongtrain[i].forward_s, 0.09);
             CHECK_CLOSE("backward", b, published, 0.07);
-            CHECK_CLOSE("both", a + b, loongtrain[i].both_s, 0.03);
+            CHECK_CLOSE("both", a + b, loongtrain[i].forward_and_backward_s, 0.03);
             forward += fabs(a / loongtrain[i].forward_s - 1) / 4;
             backward += fabs(b / published - 1) / 4;
-            both += fabs((a + b) / loongtrain[i].both_s - 1) / 4;
+            both += fabs((a + b) / loongtrain[i].forward_and_backward_s - 1) / 4;
         }
         CHECK("forward, mean", forward <= 0.05);
         CHECK("backward, mean", backward <= 0.03);
@@ -76,9 +76,9 @@ static void loongtrain_operators_are_reproduced(void)
 static const struct {
     const char *label;
     int64_t tokens, hp, cp;
-    double both_s;
+    double forward_and_backward_s;
 } other_rings[] = {
-    /* label, tokens, hp, cp, both_s */
+    /* label, tokens, hp, cp, forward_and_backward_s */
     {"128K hp 4 cp 16", 131072, 4, 16, 55.4e-3 - 2.15e-3},
     {"128K hp 16 cp 4", 131072, 16, 4, 55.8e-3 - 7.23e-3},
     {"128K hp 32 cp 2", 131072, 32, 2, 60.8e-3 - 13.4e-3},
@@ -87,7 +87,7 @@ static const struct {
     {"1M hp 32 cp 2", 1048576, 32, 2, 2579e-3 - 81.76e-3},
 };
 
-static void other_rings_follow(void)
+static void other_loongtrain_rings_are_near(void)
 {
     struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
@@ -97,7 +97,7 @@ static void other_rings_follow(void)
                                            32 / other_rings[i].hp, kv_heads, other_rings[i].cp};
             CHECK_CLOSE(other_rings[i].label,
                         ring_s(&ring, WORK_ATTENTION) + ring_s(&ring, WORK_ATTENTION_BACKWARD),
-                        other_rings[i].both_s, 0.05);
+                        other_rings[i].forward_and_backward_s, 0.05);
         }
     }
     fixture_release(&f);
@@ -381,7 +381,7 @@ static void the_first_flash_attention_is_slower_as_published(void)
 /* FPDT's 2.7B model has 32 heads of 80 columns. Two forwards and a backward reach 141 TFLOP/s where dim 128 reaches
  * 203 (derived from its MFU). The ratio has two causes: 80 is padded to 96, and dim 96 has a lower rate than dim
  * 128. */
-static void head_dim_80_pays_for_96(void)
+static void head_dim_80_costs_as_padded_to_96(void)
 {
     struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
@@ -400,7 +400,7 @@ static void head_dim_80_pays_for_96(void)
 
 static const struct check_case cases[] = {
     {"LoongTrain's operators are reproduced", loongtrain_operators_are_reproduced},
-    {"other rings follow", other_rings_follow},
+    {"other rings follow", other_loongtrain_rings_are_near},
     {"cuDNN's rates are reproduced", cudnn_rates_are_reproduced},
     {"cuDNN on Blackwell is reproduced", cudnn_on_blackwell_is_reproduced},
     {"other heads on Blackwell are reproduced", other_heads_on_blackwell_are_reproduced},
@@ -410,7 +410,7 @@ static const struct check_case cases[] = {
     {"FlashAttention in Triton is slower as published", triton_is_slower_as_published},
     {"FlashAttention of 2022 is slower as published",
      the_first_flash_attention_is_slower_as_published},
-    {"head dim 80 pays for 96", head_dim_80_pays_for_96},
+    {"head dim 80 pays for 96", head_dim_80_costs_as_padded_to_96},
 };
 
 CHECK_MAIN("cost published", cases)

@@ -32,7 +32,7 @@ static const struct {
     {"the same, doubly quantised", FROZEN_STORAGE_NF4_DOUBLE, 14336, 4096, 29360128, 931844},
 };
 
-static void sizes_are_bitsandbytes(void)
+static void frozen_sizes_match_bitsandbytes(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         const uint64_t count = (uint64_t)(sizes[i].rows * sizes[i].cols);
@@ -60,8 +60,8 @@ static double weight(int64_t i)
 }
 
 /* Checks that data has the recorded digest; `what` names the data in a failure. */
-static void digest_is(const char *label, const char *what, const char *theirs, const void *data,
-                      size_t size)
+static void check_digest_of_data(const char *label, const char *what, const char *theirs,
+                                 const void *data, size_t size)
 {
     char row_and_what[128], ours[24];
     snprintf(row_and_what, sizeof row_and_what, "%s: %s", label, what);
@@ -102,9 +102,9 @@ static void weights_are_stored_as_bitsandbytes_does(void)
             w[i] = weight((int64_t)i);
         frozen_storage_encode(storage, (int64_t)rows, (int64_t)cols, w, codes, scales);
         frozen_storage_decode(storage, (int64_t)rows, (int64_t)cols, codes, scales, values);
-        digest_is(label, "codes", theirs[0], codes, code_bytes);
-        digest_is(label, "scales", theirs[1], scales, scale_bytes);
-        digest_is(label, "values", theirs[2], values, count * sizeof *values);
+        check_digest_of_data(label, "codes", theirs[0], codes, code_bytes);
+        check_digest_of_data(label, "scales", theirs[1], scales, scale_bytes);
+        check_digest_of_data(label, "values", theirs[2], values, count * sizeof *values);
         free(w);
         free(values);
         free(codes);
@@ -117,7 +117,7 @@ static void weights_are_stored_as_bitsandbytes_does(void)
 }
 
 static const struct check_case cases[] = {
-    {"sizes are bitsandbytes'", sizes_are_bitsandbytes},
+    {"sizes are bitsandbytes'", frozen_sizes_match_bitsandbytes},
     {"weights are stored as bitsandbytes does", weights_are_stored_as_bitsandbytes_does},
 };
 CHECK_MAIN("frozen_storage", cases)

@@ -188,7 +188,7 @@ static void check_keys(const char *family, const char *keys, const char *message
 
 /* Some properties are modelled in one form only, and refused in another: Llama 4's layers with
  * chunks rotate, and gpt-oss's clamped activation has the published numbers. */
-static void other_forms_are_refused(void)
+static void unmodelled_expert_forms_are_refused(void)
 {
 #define LLAMA4_KEYS                                                                                \
     "\"num_local_experts\": 16, \"intermediate_size\": 32, \"intermediate_size_mlp\": 128, "
@@ -269,7 +269,7 @@ static const struct check_case cases[] = {
     {"flops are those of active parameters", flops_are_those_of_active_parameters},
     {"a config is its preset", a_config_is_its_preset},
     {"families are read by their keys", families_are_read_by_their_keys},
-    {"other forms are refused", other_forms_are_refused},
+    {"other forms are refused", unmodelled_expert_forms_are_refused},
     {"wrong sizes get a message", wrong_sizes_get_a_message},
     {"a dense proxy has no experts left", a_dense_proxy_has_no_experts_left},
 };

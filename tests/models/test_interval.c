@@ -28,7 +28,7 @@ static const char table[] =
     "time,small,0.2,1,t\ntime,exchange,0.4,1,t\nmemory,base,0.12,1,t\nmemory,profile,0.09,1,t\n"
     "memory,mechanism,0.14,1,t\n";
 
-static struct evidence evidence_make(void)
+static struct evidence parse_test_evidence(void)
 {
     struct evidence e = {0};
     CHECK_INT("rows", residuals_parse(&e.runs, "rows", rows, sizeof rows - 1, NULL), STATUS_OK);
@@ -39,7 +39,7 @@ static struct evidence evidence_make(void)
 }
 
 /* Returns a run like row 1. The tests change it into other runs. */
-static struct residual run_make(void)
+static struct residual make_residual_run(void)
 {
     return (struct residual){.source = "",
                              .laboratory = "",
@@ -58,7 +58,7 @@ static struct residual run_make(void)
                              .parameters = 1000000,
                              .layer_s = 1,
                              .log_ratio = {NAN, NAN},
-                             .first_sight_log_ratio = NAN};
+                             .log_ratio_at_first_prediction = NAN};
 }
 
 static const struct {
@@ -103,12 +103,12 @@ static const struct {
      .2 * .2 + .08 * .08, "layers as short as these"},
 };
 
-static void of_what_was_not_measured(void)
+static void interval_of_unmeasured_features(void)
 {
-    struct evidence e = evidence_make();
+    struct evidence e = parse_test_evidence();
     const double q = 2.015048;
     for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
-        struct residual run = run_make();
+        struct residual run = make_residual_run();
         struct text named = {0};
         run.device = runs[i].device;
         run.framework = runs[i].framework;
@@ -135,10 +135,10 @@ static void of_what_was_not_measured(void)
 }
 
 /* A framework without a profile is unmeasured, though the profile that stands for it is measured. */
-static void of_a_framework_without_a_profile(void)
+static void interval_of_unprofiled_framework(void)
 {
-    struct evidence e = evidence_make();
-    struct residual run = run_make();
+    struct evidence e = parse_test_evidence();
+    struct residual run = make_residual_run();
     struct text named = {0};
     run.real_framework = "lightning";
     const struct interval t = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
@@ -150,10 +150,10 @@ static void of_a_framework_without_a_profile(void)
     evidence_release(&e);
 }
 
-static void a_laboratory_is_left_out(void)
+static void interval_without_own_laboratory(void)
 {
-    struct evidence e = evidence_make();
-    const struct residual run = run_make();
+    struct evidence e = parse_test_evidence();
+    const struct residual run = make_residual_run();
     const struct interval t = interval_of_run(&e, RESIDUAL_TIME, &run, "A");
     /* only A measured the profile, tensor parallelism and fa2 on a100 */
     CHECK_CLOSE("without A", t.deviation * t.deviation,
@@ -165,10 +165,10 @@ static void a_laboratory_is_left_out(void)
     evidence_release(&e);
 }
 
-static void of_memory(void)
+static void interval_of_memory_error(void)
 {
-    struct evidence e = evidence_make();
-    struct residual run = run_make();
+    struct evidence e = parse_test_evidence();
+    struct residual run = make_residual_run();
     struct interval m = interval_of_run(&e, RESIDUAL_MEMORY, &run, NULL);
     CHECK_CLOSE("all measured", m.deviation, .12, 1e-9);
     CHECK_CLOSE("it is even", interval_low(&m, 1) * interval_high(&m, 1), 1, 1e-9);
@@ -196,27 +196,29 @@ static void of_memory(void)
 /* One own run of the same features is 20 % slower than predicted. With the variance v of the error
  * of such a run, half of which own runs share, its weight is (v / 2) / v = 1 / 2. So the middle
  * moves by half of log 1.2, and the variance falls by (v / 2) / 2, a quarter. */
-static void own_runs_shift_and_narrow(void)
+static void own_runs_move_and_narrow_interval(void)
 {
-    struct evidence e = evidence_make();
-    struct residual run = run_make();
+    struct evidence e = parse_test_evidence();
+    struct residual run = make_residual_run();
     run.pp = 2;
     const struct interval before = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
     run.log_ratio[RESIDUAL_TIME] = log(1.2);
     residuals_add(&e.own_runs, &run);
     struct interval after = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
     CHECK_INT("runs", after.own_run_count, 1);
-    CHECK_CLOSE("shift", after.own_runs_shift, log(1.2) / 2, 1e-9);
+    CHECK_CLOSE("shift", after.log_shift_by_own_runs, log(1.2) / 2, 1e-9);
     CHECK_CLOSE("variance", after.deviation * after.deviation,
                 0.75 * before.deviation * before.deviation, 1e-9);
     CHECK_CLOSE("an end", log(interval_low(&after, 1)),
-                after.own_runs_shift - 2.015048 * after.deviation, 1e-6);
-    struct residual other = run_make(); /* shares only the base, and a little of short layers */
+                after.log_shift_by_own_runs - 2.015048 * after.deviation, 1e-6);
+    struct residual other =
+        make_residual_run(); /* shares only the base, and a little of short layers */
     other.framework = "w";
     other.device = "gb200";
     const struct interval far = interval_of_run(&e, RESIDUAL_TIME, &other, NULL);
     CHECK("a run that is unlike hardly counts",
-          far.own_runs_shift < 0.2 * after.own_runs_shift && far.own_runs_shift > 0);
+          far.log_shift_by_own_runs < 0.2 * after.log_shift_by_own_runs &&
+              far.log_shift_by_own_runs > 0);
     evidence_release(&e);
 }
 
@@ -251,11 +253,11 @@ static void wrong_tables_are_refused(void)
 }
 
 static const struct check_case cases[] = {
-    {"of what was not measured", of_what_was_not_measured},
-    {"of a framework without a profile", of_a_framework_without_a_profile},
-    {"a laboratory is left out", a_laboratory_is_left_out},
-    {"of memory", of_memory},
-    {"own runs shift and narrow", own_runs_shift_and_narrow},
+    {"of what was not measured", interval_of_unmeasured_features},
+    {"of a framework without a profile", interval_of_unprofiled_framework},
+    {"a laboratory is left out", interval_without_own_laboratory},
+    {"of memory", interval_of_memory_error},
+    {"own runs shift and narrow", own_runs_move_and_narrow_interval},
     {"wrong tables are refused", wrong_tables_are_refused},
 };
 CHECK_MAIN("interval", cases)

@@ -28,7 +28,7 @@ static const struct {
     {"torchtitan", "llama3-8b", MFU_TORCHTITAN, 262144, 706, 989e12, 0.3265, 0.00005},
 };
 
-static void published_cells_come_out(void)
+static void published_mfu_is_reproduced(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(cells); i++) {
         const struct transformer t = load_model(cells[i].model);
@@ -39,7 +39,7 @@ static void published_cells_come_out(void)
     }
 }
 
-static void loongtrain_is_its_formula(void)
+static void loongtrain_mfu_is_its_formula(void)
 {
     const struct transformer t = load_model("internlm-7b-gqa");
     const double h = 4096, s = 262144,
@@ -82,7 +82,7 @@ static const struct {
     {"fpdt, recompute", MFU_FPDT, true, 4 * (2 * (96 + 144) + 80) * 8 + 4 * 1024},
 };
 
-static void conventions_are_hand_worked(void)
+static void mfu_conventions_by_hand(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(hand_worked); i++) {
         CHECK_CLOSE(
@@ -96,7 +96,7 @@ static void conventions_are_hand_worked(void)
     }
 }
 
-static void every_gate_is_a_matrix(void)
+static void gated_activations_add_a_matrix(void)
 {
     static const enum activation gates[] = {ACTIVATION_GEGLU, ACTIVATION_SWIGLU_CLAMPED},
                                  plain[] = {ACTIVATION_GELU, ACTIVATION_RELU2};
@@ -151,7 +151,7 @@ static void every_convention_has_a_whole_row(void)
     CHECK("unknown", !mfu_find("palm", &none));
 }
 
-static void the_peak_is_the_devices(void)
+static void mfu_peak_is_of_all_devices(void)
 {
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
         const enum mfu_convention c = (enum mfu_convention)i;
@@ -161,14 +161,14 @@ static void the_peak_is_the_devices(void)
 }
 
 static const struct check_case cases[] = {
-    {"published cells come out", published_cells_come_out},
-    {"loongtrain is its formula", loongtrain_is_its_formula},
-    {"conventions are hand-worked", conventions_are_hand_worked},
-    {"every gate is a matrix", every_gate_is_a_matrix},
+    {"published cells come out", published_mfu_is_reproduced},
+    {"loongtrain is its formula", loongtrain_mfu_is_its_formula},
+    {"conventions are hand-worked", mfu_conventions_by_hand},
+    {"every gate is a matrix", gated_activations_add_a_matrix},
     {"four groups count no keys in deepspeed", four_groups_count_no_keys_in_deepspeed},
     {"sparse attention counts what is computed", sparse_attention_counts_what_is_computed},
     {"every convention has a whole row", every_convention_has_a_whole_row},
-    {"the peak is the device's", the_peak_is_the_devices},
+    {"the peak is the device's", mfu_peak_is_of_all_devices},
 };
 
 CHECK_MAIN("mfu", cases)

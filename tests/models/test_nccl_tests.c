@@ -7,19 +7,19 @@
 
 #include <string.h>
 
-#define TWO_RANKS                                                                                  \
+#define LINES_OF_TWO_RANKS                                                                         \
     "#  Rank  0 Group  0 Pid   100 on     node1 device  0 [0x1b] NVIDIA H100 80GB HBM3\n"          \
     "#  Rank  1 Group  0 Pid   101 on     node1 device  1 [0x43] NVIDIA H100 80GB HBM3\n"
 #define COLUMNS                                                                                    \
     "#       size         count      type   redop    root     time   algbw   busbw #wrong     "    \
     "time   "                                                                                      \
     "algbw   busbw #wrong\n"
-#define STARTING(test) "# Collective test starting: " test "\n"
+#define COLLECTIVE_TEST_STARTS_LINE(test) "# Collective test starting: " test "\n"
 #define ROW(size)                                                                                  \
     "  " size "   65536     float     sum      -1    100.0    2.62    2.62      0    90.0    "     \
     "2.91    2.91      0\n"
 
-static void the_recorded_forms_are_read(void)
+static void recorded_nccl_tests_outputs_are_read(void)
 {
     static const struct {
         const char *file, *test;
@@ -74,41 +74,49 @@ static void the_table_follows_its_latency_and_bandwidth(void)
 static const struct {
     const char *label, *text, *message;
 } wrong[] = {
-    {"no name of the test", TWO_RANKS COLUMNS ROW("262144"),
+    {"no name of the test", LINES_OF_TWO_RANKS COLUMNS ROW("262144"),
      "n.txt:4: error: the output does not say which test printed it; write its name before the "
      "file: all_reduce_perf:FILE\n"},
-    {"another collective", STARTING("gather_perf") TWO_RANKS COLUMNS,
+    {"another collective", COLLECTIVE_TEST_STARTS_LINE("gather_perf") LINES_OF_TWO_RANKS COLUMNS,
      "n.txt:1: error: 'gather_perf' tests a collective that no schedule uses\n"},
-    {"no columns", STARTING("all_reduce_perf") TWO_RANKS ROW("262144"),
+    {"no columns", COLLECTIVE_TEST_STARTS_LINE("all_reduce_perf") LINES_OF_TWO_RANKS ROW("262144"),
      "n.txt:4: error: this row stands before the line that names the columns\n"},
-    {"no ranks", STARTING("all_reduce_perf") COLUMNS ROW("262144"),
+    {"no ranks", COLLECTIVE_TEST_STARTS_LINE("all_reduce_perf") COLUMNS ROW("262144"),
      "n.txt:3: error: 0 ranks are listed above; a message needs two\n"},
-    {"a short row", STARTING("all_reduce_perf") TWO_RANKS COLUMNS "  1024 256 float sum\n",
+    {"a short row",
+     COLLECTIVE_TEST_STARTS_LINE("all_reduce_perf") LINES_OF_TWO_RANKS COLUMNS
+     "  1024 256 float sum\n",
      "n.txt:5: error: this row has 4 values, but the line of column names has 13 columns\n"},
     {"a size that no memory has",
-     STARTING("all_reduce_perf") TWO_RANKS COLUMNS ROW("0777777777777777777"),
+     COLLECTIVE_TEST_STARTS_LINE("all_reduce_perf")
+         LINES_OF_TWO_RANKS COLUMNS ROW("0777777777777777777"),
      "n.txt:5: error: the size is 777777777777777777 bytes; messages of at most 1125899906842624 "
      "bytes (1 PiB) are read\n"},
     {"a time in words",
-     STARTING("all_reduce_perf") TWO_RANKS COLUMNS
+     COLLECTIVE_TEST_STARTS_LINE("all_reduce_perf") LINES_OF_TWO_RANKS COLUMNS
      "1024 256 float sum -1 soon 0.0 0.0 0 1.0 0.0 0.0 0\n",
      "n.txt:5: error: 'soon' is no time in us\n"},
-    {"a rank without a host", STARTING("all_reduce_perf") "#  Rank  0 Group  0\n",
+    {"a rank without a host",
+     COLLECTIVE_TEST_STARTS_LINE("all_reduce_perf") "#  Rank  0 Group  0\n",
      "n.txt:2: error: this line names a rank and not the host on which it ran\n"},
     {"a table without times", "# size count type\n",
      "n.txt:1: error: a table of nccl-tests has the columns size, type and time\n"},
-    {"two runs, mixed", STARTING("all_reduce_perf") TWO_RANKS TWO_RANKS COLUMNS ROW("262144"),
+    {"two runs, mixed",
+     COLLECTIVE_TEST_STARTS_LINE("all_reduce_perf")
+         LINES_OF_TWO_RANKS LINES_OF_TWO_RANKS COLUMNS ROW("262144"),
      "n.txt:4: error: rank 0 is listed where rank 2 would follow: the lines of two runs are mixed "
      "here; write the output of each run to a file of its own\n"},
     {"two runs, the second among rows of the first",
-     STARTING("all_reduce_perf") TWO_RANKS COLUMNS ROW("1024") TWO_RANKS ROW("2048") COLUMNS,
+     COLLECTIVE_TEST_STARTS_LINE("all_reduce_perf") LINES_OF_TWO_RANKS COLUMNS ROW("1024")
+         LINES_OF_TWO_RANKS ROW("2048") COLUMNS,
      "n.txt:8: error: this row stands before the line that names the columns\n"},
     {"rows of two runs, mixed",
-     STARTING("all_reduce_perf") TWO_RANKS COLUMNS ROW("1024") ROW("2048") ROW("1024") ROW("4096")
-         ROW("2048"),
+     COLLECTIVE_TEST_STARTS_LINE("all_reduce_perf") LINES_OF_TWO_RANKS COLUMNS ROW("1024")
+         ROW("2048") ROW("1024") ROW("4096") ROW("2048"),
      "n.txt:9: error: the sizes of the rows do not ascend: the lines of two runs are mixed here; "
      "write the output of each run to a file of its own\n"},
-    {"a rank without a number", STARTING("all_reduce_perf") "#  Rank  Group  0\n",
+    {"a rank without a number",
+     COLLECTIVE_TEST_STARTS_LINE("all_reduce_perf") "#  Rank  Group  0\n",
      "n.txt:2: error: expected the number of a rank after 'Rank'\n"},
     {"nothing", "", "n.txt: error: holds no row of nccl-tests of at least 0 bytes\n"},
 };
@@ -128,12 +136,12 @@ static void the_reader_says_where_the_text_is_wrong(void)
 }
 
 /* Launchers put a tag before each line; the runs of one file may follow one another, and a run may repeat its sizes. */
-static void tags_of_launchers_are_skipped(void)
+static void launcher_tags_of_lines_are_skipped(void)
 {
     static const char *const tags[] = {
         "", "\t[1,0]<stdout>:", "[0] ", "0: ", " 12: ", "[1,0]<stderr>:"};
     static const char *const lines[] = {
-        STARTING("all_reduce_perf"),
+        COLLECTIVE_TEST_STARTS_LINE("all_reduce_perf"),
         "#  Rank  0 Group  0 Pid   100 on     node1 device  0 [0x1b] NVIDIA H100 80GB HBM3\n",
         "#  Rank  1 Group  0 Pid   101 on     node2 device  1 [0x43] NVIDIA H100 80GB HBM3\n",
         COLUMNS,
@@ -161,8 +169,8 @@ static void tags_of_launchers_are_skipped(void)
 }
 
 static const struct check_case cases[] = {
-    {"tags of launchers are skipped", tags_of_launchers_are_skipped},
-    {"the recorded forms are read", the_recorded_forms_are_read},
+    {"tags of launchers are skipped", launcher_tags_of_lines_are_skipped},
+    {"the recorded forms are read", recorded_nccl_tests_outputs_are_read},
     {"the table follows its latency and bandwidth", the_table_follows_its_latency_and_bandwidth},
     {"the reader says where the text is wrong", the_reader_says_where_the_text_is_wrong},
 };

@@ -18,7 +18,7 @@ static void add_points(struct points *points, size_t n, double spread, int64_t r
     }
 }
 
-static void the_middle_point_says_how_far_they_spread(void)
+static void noise_is_that_of_the_median_point(void)
 {
     static const struct {
         const char *label;
@@ -43,7 +43,7 @@ static void the_middle_point_says_how_far_they_spread(void)
     }
 }
 
-static void points_repeated_once_do_not_count(void)
+static void unrepeated_points_say_no_noise(void)
 {
     struct points points = {0};
     add_points(&points, 9, 8, 1);
@@ -52,7 +52,7 @@ static void points_repeated_once_do_not_count(void)
     points_release(&points);
 }
 
-static void far_spread_is_others_doing(void)
+static void wide_spread_is_blamed_on_others(void)
 {
     static const struct {
         const char *label;
@@ -73,8 +73,8 @@ static void far_spread_is_others_doing(void)
 }
 
 static const struct check_case cases[] = {
-    {"the middle point says how far they spread", the_middle_point_says_how_far_they_spread},
-    {"points repeated once do not count", points_repeated_once_do_not_count},
-    {"far spread is others' doing", far_spread_is_others_doing},
+    {"the middle point says how far they spread", noise_is_that_of_the_median_point},
+    {"points repeated once do not count", unrepeated_points_say_no_noise},
+    {"far spread is others' doing", wide_spread_is_blamed_on_others},
 };
 CHECK_MAIN("noise", cases)

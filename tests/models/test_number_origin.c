@@ -22,7 +22,7 @@ static const struct {
      NUMBER_STATED, false},
 };
 
-static void a_member_says_how(void)
+static void origin_member_sets_number_origin(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
         struct json json = {0};
@@ -34,13 +34,13 @@ static void a_member_says_how(void)
         CHECK_INT(text, status, objects[i].message == NULL ? STATUS_OK : STATUS_BAD_INPUT);
         CHECK_TEXT(text, diag.text, objects[i].message == NULL ? "" : objects[i].message);
         CHECK_INT(text, how, objects[i].how);
-        CHECK_INT(text, number_is_unstated(how), objects[i].unstated);
+        CHECK_INT(text, number_origin_is_not_stated(how), objects[i].unstated);
         json_release(&json);
         diag_release(&diag);
     }
 }
 
-static void words_of_a_source_do_not_make_it_measured(void)
+static void source_words_do_not_mean_measured(void)
 {
     struct cluster_fact fact = {.source = "measured on ours: fitted to 8 points"};
     CHECK("words", !cluster_fact_is_measured(&fact));
@@ -52,7 +52,7 @@ static void words_of_a_source_do_not_make_it_measured(void)
 }
 
 static const struct check_case cases[] = {
-    {"words of a source do not make it measured", words_of_a_source_do_not_make_it_measured},
-    {"a member says how", a_member_says_how},
+    {"words of a source do not make it measured", source_words_do_not_mean_measured},
+    {"a member says how", origin_member_sets_number_origin},
 };
 CHECK_MAIN("number_origin", cases)

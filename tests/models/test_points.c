@@ -17,7 +17,7 @@ static const char good[] =
     "issue,host_sync,,,,0,0,,5e-06,4e-06,6e-06,20\n"
     "host,adamw,count=1048576,f32,f32,4,4,,0.01,0.01,0.01,7\n";
 
-static void what_is_printed_is_read_back(void)
+static void printed_points_are_read_back(void)
 {
     struct points points = {0};
     struct diag diag = {0};
@@ -106,7 +106,7 @@ static void the_reader_says_where_the_text_is_wrong(void)
 }
 
 static const struct check_case cases[] = {
-    {"what is printed is read back", what_is_printed_is_read_back},
+    {"what is printed is read back", printed_points_are_read_back},
     {"the reader says where the text is wrong", the_reader_says_where_the_text_is_wrong},
 };
 CHECK_MAIN("points", cases)

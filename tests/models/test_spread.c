@@ -13,7 +13,7 @@ struct machine {
     struct cluster cluster;
 };
 
-static void machine_load(struct machine *m)
+static void load_test_machine(struct machine *m)
 {
     const char *device =
         check_json("{'longhaul_device_cost': 1, 'name': 'mine', 'base': 'cpu-generic',\n"
@@ -43,7 +43,7 @@ static double seconds(const struct machine *m, enum work_kind kind)
 static void measured_numbers_move_by_their_spreads(void)
 {
     struct machine m;
-    machine_load(&m);
+    load_test_machine(&m);
     CHECK("known", spread_is_known(&m.cost, &m.cluster));
     CHECK_CLOSE("products", spread_largest_of_part(&m.cost, &m.cluster, SPREAD_PRODUCTS), 0.2, 0);
     CHECK_CLOSE("links", spread_largest_of_part(&m.cost, &m.cluster, SPREAD_NODE_LINKS), 0.3, 0);
@@ -62,10 +62,10 @@ static void measured_numbers_move_by_their_spreads(void)
     arena_release(&m.arena);
 }
 
-static void others_move_by_a_factor(void)
+static void unmeasured_costs_scale_by_factor(void)
 {
     struct machine m;
-    machine_load(&m);
+    load_test_machine(&m);
     double rate = m.cost.matmul_f32_flop_per_s, other = m.cost.matmul_flop_per_s;
     spread_slow_unmeasured(&m.cost, &m.cluster, &m.arena, SPREAD_PRODUCTS, 2);
     CHECK_CLOSE("measured", m.cost.matmul_f32_flop_per_s, rate, 0);
@@ -80,7 +80,7 @@ static void others_move_by_a_factor(void)
 
 /* If products are made twice as slow, the measured times of a preset's products double, and those
  * of other kernels stay. */
-static void measured_shapes_move(void)
+static void measured_shapes_scale_with_factor(void)
 {
     struct machine m = {0};
     CHECK_INT("b200", cost_load(&m.cost, &m.arena, "b200", NULL), STATUS_OK);
@@ -97,7 +97,7 @@ static void measured_shapes_move(void)
 
 static const struct check_case cases[] = {
     {"measured numbers move by their spreads", measured_numbers_move_by_their_spreads},
-    {"others move by a factor", others_move_by_a_factor},
-    {"measured shapes move", measured_shapes_move},
+    {"others move by a factor", unmeasured_costs_scale_by_factor},
+    {"measured shapes move", measured_shapes_scale_with_factor},
 };
 CHECK_MAIN("spread", cases)

@@ -90,7 +90,7 @@ static void a_layer_lists_its_tensors_in_order(void)
                "w2.weight 6x10\nw2.bias 6x1\n");
 }
 
-static void ends_list_their_tensors(void)
+static void embedding_head_tensors_are_listed(void)
 {
     struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
     char text[256];
@@ -226,7 +226,7 @@ static const struct {
      "m: error: rope_theta cannot be 'nan': it is a number from 0 to 1e+15\n"},
 };
 
-static void overrides_say_what_would_do(void)
+static void wrong_overrides_name_what_would_fit(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(wrong_overrides); i++) {
         struct transformer t = llama2_7b;
@@ -278,7 +278,7 @@ static const struct {
      "m: error: max_positions is 0: learned positions need the number of their rows, 1 or more\n"},
 };
 
-static void checks_name_the_values_that_fit(void)
+static void unfit_sizes_name_values_that_fit(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(unfit); i++) {
         struct transformer t = llama2_7b;
@@ -576,16 +576,16 @@ static void an_unknown_model_gets_the_nearest_name(void)
 
 static const struct check_case cases[] = {
     {"a layer lists its tensors in order", a_layer_lists_its_tensors_in_order},
-    {"the ends list their tensors", ends_list_their_tensors},
+    {"the ends list their tensors", embedding_head_tensors_are_listed},
     {"a short array is not overrun", a_short_array_is_not_overrun},
     {"parameters are exact", parameters_are_exact},
     {"flops follow from shapes", flops_follow_from_shapes},
     {"flops of windows are those of visible pairs", flops_of_windows_are_those_of_visible_pairs},
     {"flops of sparse attention are those of kept keys",
      flops_of_sparse_attention_are_those_of_kept_keys},
-    {"overrides say what would do", overrides_say_what_would_do},
+    {"overrides say what would do", wrong_overrides_name_what_would_fit},
     {"overrides set fields", overrides_set_fields},
-    {"checks name the values that fit", checks_name_the_values_that_fit},
+    {"checks name the values that fit", unfit_sizes_name_values_that_fit},
     {"a bias before the last norm is refused", a_bias_before_the_last_norm_is_refused},
     {"sizes out of range are refused", sizes_out_of_range_are_refused},
     {"every preset loads and carries its name", every_preset_loads_and_carries_its_name},

@@ -39,7 +39,7 @@ static void every_kind_has_a_row(void)
     CHECK("nothing", !work_kind_find("", 0, &kind));
 }
 
-static void parameters_are_as_written(void)
+static void parameters_of_kinds_match_the_table(void)
 {
     const struct work_kind_info *info = work_kind_info(WORK_ATTENTION);
     CHECK_INT("count", info->param_count, 16);
@@ -48,11 +48,11 @@ static void parameters_are_as_written(void)
     CHECK_INT("masks", info->param[5].value_count, MASK_COUNT);
     CHECK_TEXT("mask", info->param[5].value_names[MASK_CAUSAL], "causal");
     CHECK("offset may be negative", info->param[6].is_signed && info->param[6].optional);
-    CHECK("group", work_kind_info(WORK_SHIFT)->param[0].is_group);
+    CHECK("group", work_kind_info(WORK_SHIFT)->param[0].is_value_group_id);
     CHECK_TEXT("reduce", work_kind_info(WORK_ALL_REDUCE)->param[2].value_names[REDUCE_MAX], "max");
 }
 
-static void names_come_back(void)
+static void dtype_and_kind_names_are_found(void)
 {
     for (int i = 0; i < DTYPE_COUNT; i++) {
         enum dtype found;
@@ -74,7 +74,7 @@ static void names_come_back(void)
     CHECK_INT("u8", (int64_t)dtype_bytes(DTYPE_U8), 1);
 }
 
-static void kinds_run_on_their_class_of_stream(void)
+static void work_kinds_run_on_own_stream_classes(void)
 {
     CHECK("own", work_may_run_on(WORK_MATMUL, STREAM_COMPUTE));
     CHECK("other", !work_may_run_on(WORK_MATMUL, STREAM_COMM));
@@ -88,7 +88,7 @@ static void kinds_run_on_their_class_of_stream(void)
 
 /* ---- attention ---- */
 
-static double pairs_one_by_one(const struct work *work)
+static double count_visible_pairs_one_by_one(const struct work *work)
 {
     double pairs = 0;
     for (int64_t i = 0; i < work->attention.q; i++)
@@ -110,7 +110,7 @@ static const char *mask_label(const struct work *work)
     return text;
 }
 
-static void pairs_are_exact(void)
+static void visible_pairs_match_brute_force(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 3000; i++) {
@@ -120,8 +120,8 @@ static void pairs_are_exact(void)
         work.attention.mask = check_random_i64(&random, 0, MASK_DOCUMENTS - 1);
         work.attention.offset = check_random_i64(&random, -25, 25);
         work.attention.window = check_random_i64(&random, 0, 30);
-        if (!CHECK_CLOSE(mask_label(&work), work_attention_pairs(&work), pairs_one_by_one(&work),
-                         0))
+        if (!CHECK_CLOSE(mask_label(&work), work_attention_pairs(&work),
+                         count_visible_pairs_one_by_one(&work), 0))
             return;
     }
 }
@@ -339,7 +339,7 @@ static void every_kind_has_bytes(void)
     }
 }
 
-static void payloads_and_groups(void)
+static void payload_and_group_of_works(void)
 {
     const struct work shift = {.kind = WORK_SHIFT, .p2p = {.group = 3, .by = -1, .bytes = 64}};
     const struct work copy = {.kind = WORK_H2D, .copy = {.bytes = 32}};
@@ -357,7 +357,7 @@ static void payloads_and_groups(void)
 
 /* cuDNN 9.19 reports the workspace of its own plans on sm 90: 32 MiB per 1K tokens with 32 and 8
  * heads, and delta. */
-static void hidden_memory_of_attention(void)
+static void attention_workspace_bytes_by_hand(void)
 {
     struct work work = {.kind = WORK_ATTENTION_BACKWARD,
                         .attention = {1024, 1024, 32, 8, 128, MASK_CAUSAL, 0, 0}};
@@ -377,14 +377,14 @@ static void hidden_memory_of_attention(void)
 
 static const struct check_case cases[] = {
     {"every kind has a row", every_kind_has_a_row},
-    {"parameters are as written", parameters_are_as_written},
-    {"names come back", names_come_back},
-    {"kinds run on their class of stream", kinds_run_on_their_class_of_stream},
-    {"pairs are exact", pairs_are_exact},
+    {"parameters are as written", parameters_of_kinds_match_the_table},
+    {"names come back", dtype_and_kind_names_are_found},
+    {"kinds run on their class of stream", work_kinds_run_on_own_stream_classes},
+    {"pairs are exact", visible_pairs_match_brute_force},
     {"pairs of known masks", pairs_of_known_masks},
     {"flops and bytes by hand", flops_and_bytes_by_hand},
     {"every kind has bytes", every_kind_has_bytes},
-    {"payloads and groups", payloads_and_groups},
-    {"hidden memory of attention", hidden_memory_of_attention},
+    {"payloads and groups", payload_and_group_of_works},
+    {"hidden memory of attention", attention_workspace_bytes_by_hand},
 };
 CHECK_MAIN("work", cases)

@@ -23,7 +23,7 @@ static struct work some(enum work_kind kind, uint32_t set)
 }
 
 /* Returns how many sets of optional parameters a kind has. */
-static uint32_t sets_of(const struct work_kind_info *info)
+static uint32_t count_optional_parameter_sets(const struct work_kind_info *info)
 {
     uint32_t sets = 1;
     for (uint32_t i = 0; i < info->param_count; i++)
@@ -32,7 +32,7 @@ static uint32_t sets_of(const struct work_kind_info *info)
 }
 
 /* work_kinds.def and the table of operands agree on how many operands a kind may have. */
-static void as_many_as_the_kind_says(void)
+static void operand_counts_match_work_kinds(void)
 {
     for (int i = 0; i < WORK_KIND_COUNT; i++) {
         const struct work_kind_info *info = work_kind_info((enum work_kind)i);
@@ -40,7 +40,7 @@ static void as_many_as_the_kind_says(void)
         const uint32_t most[2] = {info->reads_max, info->writes_max};
         for (int side = WORK_READS; side <= WORK_WRITES; side++) {
             uint32_t fewest = UINT32_MAX, largest = 0;
-            for (uint32_t set = 0; set < sets_of(info); set++) {
+            for (uint32_t set = 0; set < count_optional_parameter_sets(info); set++) {
                 struct work_operand o[WORK_OPERANDS_MAX];
                 struct work work = some((enum work_kind)i, set);
                 uint32_t count = work_operands(&work, (enum work_side)side, 1, o);
@@ -48,7 +48,7 @@ static void as_many_as_the_kind_says(void)
                 for (uint32_t k = 0; k < count; k++) {
                     CHECK(info->name, !optional || o[k].optional); /* optional ones are the last */
                     optional = o[k].optional;
-                    CHECK(info->name, o[k].optional || !o[k].absent_in_bench);
+                    CHECK(info->name, o[k].optional || !o[k].is_absent_in_microbench);
                     CHECK(info->name, o[k].count > 0);
                     CHECK(info->name, side == WORK_READS ? o[k].in_place_write < info->writes_max
                                                          : o[k].in_place_write < 0);
@@ -71,7 +71,7 @@ static void is(const char *label, const struct work_operand *o, uint64_t count, 
     CHECK_INT(label, o->in_place_write, over);
 }
 
-static void counts_by_hand(void)
+static void operand_counts_by_hand(void)
 {
     struct work_operand o[WORK_OPERANDS_MAX];
     const struct work product = {.kind = WORK_MATMUL,
@@ -100,14 +100,14 @@ static void counts_by_hand(void)
     const struct work cast = {.kind = WORK_CAST, .elements = {.count = 9}};
     CHECK_INT("cast", work_operands(&cast, WORK_WRITES, 1, o), 1);
     is("cast", &o[0], 9, DTYPE_F32, -1);
-    CHECK("cast to any", o[0].type == WORK_TYPE_FLOAT && !o[0].count_may_differ);
+    CHECK("cast to any", o[0].type == WORK_TYPE_ANY_FLOAT && !o[0].is_only_usual_count);
     const struct work loss = {.kind = WORK_CROSS_ENTROPY_FINISH, .cross_entropy = {4, 8, 4, 0}};
     work_operands(&loss, WORK_READS, 1, o);
     is("of one rank", &o[2], 12, DTYPE_F32, -1);
-    CHECK("of more", o[2].count_may_differ && o[2].type == WORK_TYPE_FIXED);
+    CHECK("of more", o[2].is_only_usual_count && o[2].type == WORK_TYPE_GIVEN_DTYPE);
 }
 
-static void types_by_hand(void)
+static void operand_types_by_hand(void)
 {
     static const struct {
         enum work_kind kind;
@@ -117,16 +117,16 @@ static void types_by_hand(void)
     } types[] = {
         {WORK_MATMUL, WORK_READS, 0,
          WORK_TYPE_NARROW}, /* it has a scaling, as every parameter is given */
-        {WORK_MATMUL, WORK_READS, 5, WORK_TYPE_FIXED},
+        {WORK_MATMUL, WORK_READS, 5, WORK_TYPE_GIVEN_DTYPE},
         {WORK_QUANTISE, WORK_WRITES, 0, WORK_TYPE_NARROW},
-        {WORK_MATMUL, WORK_WRITES, 0, WORK_TYPE_SUM},
-        {WORK_ROPE, WORK_READS, 1, WORK_TYPE_FIXED},
-        {WORK_ADD, WORK_READS, 0, WORK_TYPE_OP},
-        {WORK_ADD, WORK_READS, 1, WORK_TYPE_FLOAT},
-        {WORK_PACK, WORK_WRITES, 0, WORK_TYPE_MOVED},
-        {WORK_MERGE, WORK_READS, 2, WORK_TYPE_STEP},
-        {WORK_ALL_GATHER, WORK_READS, 0, WORK_TYPE_MOVED},
-        {WORK_REDUCE_SCATTER, WORK_WRITES, 0, WORK_TYPE_OP},
+        {WORK_MATMUL, WORK_WRITES, 0, WORK_TYPE_STEP_DTYPE_OR_F32},
+        {WORK_ROPE, WORK_READS, 1, WORK_TYPE_GIVEN_DTYPE},
+        {WORK_ADD, WORK_READS, 0, WORK_TYPE_OP_FLOAT_DTYPE},
+        {WORK_ADD, WORK_READS, 1, WORK_TYPE_ANY_FLOAT},
+        {WORK_PACK, WORK_WRITES, 0, WORK_TYPE_OP_DTYPE},
+        {WORK_MERGE, WORK_READS, 2, WORK_TYPE_STEP_DTYPE},
+        {WORK_ALL_GATHER, WORK_READS, 0, WORK_TYPE_OP_DTYPE},
+        {WORK_REDUCE_SCATTER, WORK_WRITES, 0, WORK_TYPE_OP_FLOAT_DTYPE},
     };
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         struct work_operand o[WORK_OPERANDS_MAX];
@@ -141,7 +141,7 @@ static void a_product_without_scales_multiplies_in_the_dtype_of_the_step(void)
     struct work_operand o[WORK_OPERANDS_MAX];
     struct work work = {.kind = WORK_MATMUL, .matmul = {3, 4, 64, MATMUL_NT}};
     CHECK_INT("operands", work_operands(&work, WORK_READS, 1, o), 2);
-    CHECK_INT("type", o[0].type, WORK_TYPE_STEP);
+    CHECK_INT("type", o[0].type, WORK_TYPE_STEP_DTYPE);
     work.matmul.scaling = SCALING_BLOCK;
     CHECK_INT("operands", work_operands(&work, WORK_READS, 1, o), 4);
     is("numbers", &o[1], 256, DTYPE_E4M3, -1);
@@ -167,13 +167,13 @@ static void attention_in_8_bits_reads_copies_and_scales(void)
     is("of Q, K and V", &o[3], (8192 + 2 * 4096) / 32, DTYPE_E8M0, -1);
     work.kind = WORK_ATTENTION_BACKWARD;
     CHECK_INT("operands", work_operands(&work, WORK_READS, 1, o), 11);
-    CHECK_INT("O is in 16 bits", o[3].type, WORK_TYPE_STEP);
+    CHECK_INT("O is in 16 bits", o[3].type, WORK_TYPE_STEP_DTYPE);
     is("dO", &o[5], 8192, DTYPE_E4M3, -1);
     is("of Q, K, V, and of Q and K transposed", &o[6], (2 * 8192 + 3 * 4096) / 32, DTYPE_E8M0, -1);
     is("of dO twice", &o[7], 2 * 8192 / 32, DTYPE_E8M0, -1);
     is("Q and K transposed", &o[8], 8192 + 4096, DTYPE_E4M3, -1);
     is("dO transposed", &o[9], 8192, DTYPE_E4M3, -1);
-    CHECK_INT("dO in 16 bits", o[10].type, WORK_TYPE_STEP);
+    CHECK_INT("dO in 16 bits", o[10].type, WORK_TYPE_STEP_DTYPE);
 }
 
 static void bytes_of_collectives(void)
@@ -190,7 +190,7 @@ static void bytes_of_collectives(void)
     is("kept", &o[0], 6, DTYPE_COUNT, -1);
 }
 
-static void what_does_not_fit_stays_so(void)
+static void operand_size_overflow_is_kept(void)
 {
     struct work_operand o[WORK_OPERANDS_MAX];
     struct work gelu = {.kind = WORK_GELU, .activation = {.rows = INT64_MAX, .cols = 3}};
@@ -212,13 +212,13 @@ static void what_does_not_fit_stays_so(void)
 }
 
 static const struct check_case cases[] = {
-    {"as many as the kind says", as_many_as_the_kind_says},
-    {"counts by hand", counts_by_hand},
-    {"types by hand", types_by_hand},
+    {"as many as the kind says", operand_counts_match_work_kinds},
+    {"counts by hand", operand_counts_by_hand},
+    {"types by hand", operand_types_by_hand},
     {"a product without scales multiplies in the dtype of the step",
      a_product_without_scales_multiplies_in_the_dtype_of_the_step},
     {"attention in 8 bits reads copies and scales", attention_in_8_bits_reads_copies_and_scales},
     {"bytes of collectives", bytes_of_collectives},
-    {"what does not fit stays so", what_does_not_fit_stays_so},
+    {"what does not fit stays so", operand_size_overflow_is_kept},
 };
 CHECK_MAIN("work_operands", cases)

@@ -9,12 +9,12 @@
 
 static const struct {
     const char *label, *given, *values; /* values: joined by blanks */
-    enum axis_values of;
+    enum axis_value_type of;
 } lists[] = {
     {"a list of texts", "ulysses,ring", "ulysses ring", AXIS_TEXTS},
     {"texts that hold commas", "layers=2;layers=4,vocab=8", "layers=2 layers=4,vocab=8",
      AXIS_TEXTS},
-    {"a line keeps its commas", "a=1,b=2", "a=1,b=2", AXIS_LINES},
+    {"a line keeps its commas", "a=1,b=2", "a=1,b=2", AXIS_TEXTS_WITH_COMMAS},
     {"dots in texts are no range", "../a,../b", "../a ../b", AXIS_TEXTS},
     {"whole numbers, one by one", "1..4", "1 2 3 4", AXIS_WHOLE_NUMBERS},
     {"times", "8K..64K:x2", "8K 16K 32K 64K", AXIS_TOKENS},

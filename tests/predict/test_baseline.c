@@ -24,7 +24,7 @@ static const struct baseline small = {
 /* The step by hand. Attention's forward of a layer: tiles of 2 s while messages take 0.5 s inside a window and 2 s
  * outside: 0.1 + 2 (2 + 2). Its backward: tiles of 5 s while messages take 1 and 4 s: 0.1 + 2 (5 + 5). Products of
  * both layers: two forwards of 6 s, and a backward of 12 s. */
-static void a_step_takes_what_a_person_works_out(void)
+static void baseline_step_time_by_hand(void)
 {
     struct baseline operator= small, links = small, alone = small;
     operator.is_operator_only = true;
@@ -41,6 +41,6 @@ static void a_step_takes_what_a_person_works_out(void)
 }
 
 static const struct check_case cases[] = {
-    {"a step takes what a person works out", a_step_takes_what_a_person_works_out},
+    {"a step takes what a person works out", baseline_step_time_by_hand},
 };
 CHECK_MAIN("predict/baseline", cases)

@@ -48,8 +48,8 @@ static enum status pack(struct run *r, const struct configuration *c, uint64_t s
     return status;
 }
 
-static enum status open_run(struct run *r, const struct configuration *c, uint64_t seed,
-                            struct diag *diag)
+static enum status pack_batches_of_configuration(struct run *r, const struct configuration *c,
+                                                 uint64_t seed, struct diag *diag)
 {
     enum status status = setup_load_model(&r->setup, "llama3-8b", NULL, NULL, diag);
     if (status == STATUS_OK)
@@ -67,7 +67,7 @@ static enum status open_run(struct run *r, const struct configuration *c, uint64
     return pack(r, c, seed, diag);
 }
 
-static void close_run(struct run *r)
+static void release_packed_batches(struct run *r)
 {
     for (size_t i = 0; i < BATCHES; i++)
         packed_batch_release(&r->batch[i]);
@@ -90,12 +90,12 @@ static enum status predict(struct batch_times *times, const struct run *r, bool 
 
 /* Compares step times with exact ones. The relative tolerance is `within` for estimated times, and 1e-9 for the first
  * batch and for times that are not estimated. Returns the number of layers that estimates use; 0: no estimates. */
-static int64_t check_configuration(const struct configuration *c, uint64_t seed, double within)
+static int64_t check_batch_step_times(const struct configuration *c, uint64_t seed, double within)
 {
     struct run r = {0};
     struct batch_times fast = {0}, exact = {0};
     struct diag diag = {0};
-    enum status status = open_run(&r, c, seed, &diag);
+    enum status status = pack_batches_of_configuration(&r, c, seed, &diag);
     if (status == STATUS_OK)
         status = predict(&fast, &r, false, &diag);
     if (status == STATUS_OK)
@@ -113,13 +113,13 @@ static int64_t check_configuration(const struct configuration *c, uint64_t seed,
     batch_times_release(&fast);
     batch_times_release(&exact);
     diag_release(&diag);
-    close_run(&r);
+    release_packed_batches(&r);
     return layers;
 }
 
 /* Steps of few ops are not estimated, and their times equal those of a simulation of every rank.
  * Each day tests a part of the configurations. */
-static void short_steps_are_exact(void)
+static void short_batch_steps_are_exact(void)
 {
     struct check_random random = check_random_make();
     enum { COUNT = 10 };
@@ -141,14 +141,14 @@ static void short_steps_are_exact(void)
                  c.dp, (long long)c.seq, (long long)c.batch, lengths);
         c.label = label;
         c.lengths = lengths;
-        if (check_today((size_t)i, COUNT, 4))
-            CHECK_INT(label, check_configuration(&c, (uint64_t)i + 1, 0), 0);
+        if (check_is_sampled_today((size_t)i, COUNT, 4))
+            CHECK_INT(label, check_batch_step_times(&c, (uint64_t)i + 1, 0), 0);
     }
 }
 
 /* Long steps are estimated from few layers. What the estimate leaves out is how the wait of a rank at the ends of a
  * micro-batch differs from batch to batch. */
-static void long_steps_are_near(void)
+static void long_batch_steps_are_estimated_near(void)
 {
     static const struct configuration rows[] = {
         {"ring of 16", "ring", "lognormal:3000,1.7", 16, 1, 131072, 24, RING_ZIGZAG, BALANCE_NONE},
@@ -156,15 +156,15 @@ static void long_steps_are_near(void)
          BALANCE_RANKS},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (!check_today(i, ARRAY_LEN(rows), ARRAY_LEN(rows)))
+        if (!check_is_sampled_today(i, ARRAY_LEN(rows), ARRAY_LEN(rows)))
             continue;
-        int64_t layers = check_configuration(&rows[i], 7, 0.005);
+        int64_t layers = check_batch_step_times(&rows[i], 7, 0.005);
         CHECK(rows[i].label, layers >= 3 && layers <= 16);
     }
 }
 
 static const struct check_case cases[] = {
-    {"short steps are exact", short_steps_are_exact},
-    {"long steps are near", long_steps_are_near},
+    {"short steps are exact", short_batch_steps_are_exact},
+    {"long steps are near", long_batch_steps_are_estimated_near},
 };
 CHECK_MAIN("batches", cases)

@@ -16,7 +16,7 @@ static int64_t draw(struct check_random *random, const int64_t *values, size_t c
 }
 
 /* Draws a plain pipeline with a few layers on each stage, of whole sequences or of subsequences. */
-static void draw_pipeline(struct request *r, struct check_random *random)
+static void draw_pipeline_request(struct request *r, struct check_random *random)
 {
     static const int64_t pipelines[] = {CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_1F1B,
                                         CHOICE_PIPELINE_TERAPIPE, CHOICE_PIPELINE_SEQ1F1B};
@@ -37,8 +37,8 @@ static void draw_pipeline(struct request *r, struct check_random *random)
 
 /* Loads the model and the cluster, and makes the drawn request complete. Returns false, and fails a check, if there is
  * a message. */
-static bool load_pipeline(struct setup *setup, const struct request *drawn, const char *cluster,
-                          const char *fields, struct diag *diag)
+static bool load_pipeline_question(struct setup *setup, const struct request *drawn,
+                                   const char *cluster, const char *fields, struct diag *diag)
 {
     const bool ok = setup_load_model(setup, "gpt-7b", NULL, fields, diag) == STATUS_OK &&
                     setup_load_cluster(setup, cluster, 0, drawn->ranks, diag) == STATUS_OK;
@@ -53,7 +53,7 @@ static bool load_pipeline(struct setup *setup, const struct request *drawn, cons
     setup->request.seq = drawn->seq;
     setup->request.global_batch = drawn->global_batch;
     setup->request.micro_batch = 1;
-    subsequences_open(&setup->request, setup);
+    subsequences_set_open_choices(&setup->request, setup);
     return ok;
 }
 
@@ -71,7 +71,7 @@ static void no_pipeline_is_faster_than_its_bounds(void)
         struct prediction p = {0};
         struct request drawn = {0};
         char label[160], fields[32];
-        draw_pipeline(&drawn, &random);
+        draw_pipeline_request(&drawn, &random);
         snprintf(fields, sizeof fields, "layers=%lld",
                  (long long)(drawn.pp * check_random_i64(&random, 1, 2)));
         snprintf(label, sizeof label,
@@ -79,7 +79,7 @@ static void no_pipeline_is_faster_than_its_bounds(void)
                  cluster, fields, (long long)drawn.pp, drawn.pipeline,
                  (long long)drawn.subsequences, drawn.activations, (long long)drawn.seq,
                  (long long)drawn.global_batch);
-        if (load_pipeline(&setup, &drawn, cluster, fields, &diag)) {
+        if (load_pipeline_question(&setup, &drawn, cluster, fields, &diag)) {
             const struct prediction_question question = {.setup = &setup,
                                                          .request = &setup.request};
             CHECK_INT(label, prediction_make(&p, &question, &diag), STATUS_OK);

@@ -11,7 +11,7 @@ static struct reproduction_point points[6];
 static struct catalogue_entry entry;
 static struct reproduction r;
 
-static void make_points(const double a[3], const double b[3])
+static void make_chart_of_two_series(const double a[3], const double b[3])
 {
     static const char *const xs[] = {"64K", "128K", "256K"};
     static const char *const names[] = {"a", "b"};
@@ -53,30 +53,30 @@ static const struct catalogue_claim ratio = {.statement = "a is twice b",
                                              .wider_low = 1,
                                              .wider_high = NAN};
 
-static void a_ratio_holds_where_all_places_do(void)
+static void ratio_claim_needs_all_places(void)
 {
-    make_points((double[]){20, 30, 40}, (double[]){10, 15, 20});
+    make_chart_of_two_series((double[]){20, 30, 40}, (double[]){10, 15, 20});
     CHECK_INT("all", judge_claim(&ratio, "3 places"), CLAIM_HOLDS);
-    make_points((double[]){20, 30, 30}, (double[]){10, 15, 20});
+    make_chart_of_two_series((double[]){20, 30, 30}, (double[]){10, 15, 20});
     CHECK_INT("one is less", judge_claim(&ratio, "1.5 (256K: 30 to 20)"), CLAIM_HOLDS_BY_LESS);
-    make_points((double[]){20, 30, 19}, (double[]){10, 15, 20});
+    make_chart_of_two_series((double[]){20, 30, 19}, (double[]){10, 15, 20});
     CHECK_INT("one is the other way round", judge_claim(&ratio, NULL), CLAIM_DOES_NOT_HOLD);
 }
 
-static void what_does_not_fit_is_worst(void)
+static void not_fitting_memory_counts_as_worst(void)
 {
-    make_points((double[]){20, 30, 40}, (double[]){10, 15, NAN});
+    make_chart_of_two_series((double[]){20, 30, 40}, (double[]){10, 15, NAN});
     CHECK_INT("the right one does not fit", judge_claim(&ratio, NULL), CLAIM_HOLDS);
-    make_points((double[]){20, 30, NAN}, (double[]){10, 15, 20});
+    make_chart_of_two_series((double[]){20, 30, NAN}, (double[]){10, 15, 20});
     CHECK_INT("the left one does not fit", judge_claim(&ratio, "does not fit"),
               CLAIM_DOES_NOT_HOLD);
-    make_points((double[]){20, 30, NAN}, (double[]){10, 15, NAN});
+    make_chart_of_two_series((double[]){20, 30, NAN}, (double[]){10, 15, NAN});
     CHECK_INT("neither fits: no place", judge_claim(&ratio, NULL), CLAIM_HOLDS);
 }
 
 static void predictions_that_are_missing_give_no_verdict(void)
 {
-    make_points((double[]){20, 30, 40}, (double[]){10, 15, 20});
+    make_chart_of_two_series((double[]){20, 30, 40}, (double[]){10, 15, 20});
     for (size_t i = 0; i < ARRAY_LEN(points); i++)
         points[i].is_done = false;
     CHECK_INT("none is known", judge_claim(&ratio, NULL), CLAIM_NOT_KNOWN);
@@ -87,27 +87,27 @@ static void a_crossover_lies_where_the_paper_says_or_beside(void)
     struct catalogue_claim claim = ratio;
     claim.kind = CLAIM_CROSSOVER;
     claim.crossover_from = claim.crossover_to = "128K";
-    make_points((double[]){30, 10, 5}, (double[]){20, 20, 20});
+    make_chart_of_two_series((double[]){30, 10, 5}, (double[]){20, 20, 20});
     CHECK_INT("at 128K", judge_claim(&claim, "crosses at 128K"), CLAIM_HOLDS);
-    make_points((double[]){30, 30, 5}, (double[]){20, 20, 20});
+    make_chart_of_two_series((double[]){30, 30, 5}, (double[]){20, 20, 20});
     CHECK_INT("one later", judge_claim(&claim, "crosses at 256K"), CLAIM_HOLDS_BY_LESS);
-    make_points((double[]){30, 30, 30}, (double[]){20, 20, 20});
+    make_chart_of_two_series((double[]){30, 30, 30}, (double[]){20, 20, 20});
     CHECK_INT("never", judge_claim(&claim, "does not cross"), CLAIM_DOES_NOT_HOLD);
 }
 
-static void the_best_series_moves_one_way(void)
+static void best_series_claim_is_monotonic(void)
 {
     struct catalogue_claim claim = {.kind = CLAIM_BEST, .direction = CLAIM_RISES};
-    make_points((double[]){30, 10, 5}, (double[]){20, 20, 20});
+    make_chart_of_two_series((double[]){30, 10, 5}, (double[]){20, 20, 20});
     CHECK_INT("from a to b", judge_claim(&claim, "64K a, 128K b, 256K b"), CLAIM_HOLDS);
-    make_points((double[]){30, 30, 30}, (double[]){20, 20, 20});
+    make_chart_of_two_series((double[]){30, 30, 30}, (double[]){20, 20, 20});
     CHECK_INT("it stays", judge_claim(&claim, NULL), CLAIM_HOLDS_BY_LESS);
-    make_points((double[]){10, 30, 30}, (double[]){20, 20, 20});
+    make_chart_of_two_series((double[]){10, 30, 30}, (double[]){20, 20, 20});
     CHECK_INT("from b to a", judge_claim(&claim, NULL), CLAIM_DOES_NOT_HOLD);
     claim.direction = CLAIM_IS;
-    claim.expected_names[0] = "a";
+    claim.expected_best_series_names[0] = "a";
     claim.expected_count = 1;
-    make_points((double[]){19.8, 30, 30}, (double[]){20, 20, 20});
+    make_chart_of_two_series((double[]){19.8, 30, 30}, (double[]){20, 20, 20});
     CHECK_INT("a is best, or within 2 %", judge_claim(&claim, NULL), CLAIM_HOLDS_BY_LESS);
 }
 
@@ -116,18 +116,18 @@ static void a_trend_rises_or_falls(void)
     struct catalogue_claim claim = ratio;
     claim.kind = CLAIM_TREND;
     claim.direction = CLAIM_FALLS;
-    make_points((double[]){30, 25, 21}, (double[]){20, 20, 20});
+    make_chart_of_two_series((double[]){30, 25, 21}, (double[]){20, 20, 20});
     CHECK_INT("falls", judge_claim(&claim, "64K 1.5, 128K 1.25, 256K 1.05"), CLAIM_HOLDS);
-    make_points((double[]){30, 35, 21}, (double[]){20, 20, 20});
+    make_chart_of_two_series((double[]){30, 35, 21}, (double[]){20, 20, 20});
     CHECK_INT("falls in the end", judge_claim(&claim, NULL), CLAIM_HOLDS_BY_LESS);
-    make_points((double[]){30, 35, 40}, (double[]){20, 20, 20});
+    make_chart_of_two_series((double[]){30, 35, 40}, (double[]){20, 20, 20});
     CHECK_INT("rises", judge_claim(&claim, NULL), CLAIM_DOES_NOT_HOLD);
 }
 
 /* Returns the outcome of an entry with two published values, whose predictions have these errors. */
 static struct entry_outcome outcome(double one, double other)
 {
-    make_points((double[]){1, 1, 1}, (double[]){1, 1, 1});
+    make_chart_of_two_series((double[]){1, 1, 1}, (double[]){1, 1, 1});
     entry.kind = ENTRY_POINTS;
     const double errors[] = {one, other};
     for (size_t i = 0; i < 2; i++) {
@@ -147,7 +147,7 @@ static void a_table_matches_within_its_tolerance(void)
     CHECK_CLOSE("bias", outcome(-0.16, 0.1).mean_signed_error, -0.03, 1e-12);
 }
 
-static void a_wrong_verdict_is_off(void)
+static void wrong_verdict_fails_its_entry(void)
 {
     outcome(0.01, 0.01);
     points[1].outcome = OUTCOME_WRONG;
@@ -159,14 +159,14 @@ static void a_wrong_verdict_is_off(void)
 }
 
 static const struct check_case cases[] = {
-    {"a ratio holds where all places do", a_ratio_holds_where_all_places_do},
-    {"what does not fit is worst", what_does_not_fit_is_worst},
+    {"a ratio holds where all places do", ratio_claim_needs_all_places},
+    {"what does not fit is worst", not_fitting_memory_counts_as_worst},
     {"predictions that are missing give no verdict", predictions_that_are_missing_give_no_verdict},
     {"a crossover lies where the paper says, or beside",
      a_crossover_lies_where_the_paper_says_or_beside},
-    {"the best series moves one way", the_best_series_moves_one_way},
+    {"the best series moves one way", best_series_claim_is_monotonic},
     {"a trend rises or falls", a_trend_rises_or_falls},
     {"a table matches within its tolerance", a_table_matches_within_its_tolerance},
-    {"a wrong verdict is off", a_wrong_verdict_is_off},
+    {"a wrong verdict is off", wrong_verdict_fails_its_entry},
 };
 CHECK_MAIN("claims", cases)

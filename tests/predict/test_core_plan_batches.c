@@ -48,8 +48,8 @@ static const struct batch drawn[] = {
 };
 
 /* Packs a batch, deals it, and finds the most pairs over the mean and the mean of needed rows over own ones. */
-static void deal_batch(const struct batch *b, bool histogram, uint64_t seed, double *balance,
-                       double *rows)
+static void pack_and_deal_batch(const struct batch *b, bool histogram, uint64_t seed,
+                                double *balance, double *rows)
 {
     struct lengths lengths = {0};
     struct packed_batch batch = {0};
@@ -104,7 +104,7 @@ static void batches_are_balanced_as_in_the_prototype(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(listed); i++) {
         double balance, rows;
-        deal_batch(&listed[i], false, 0, &balance, &rows);
+        pack_and_deal_batch(&listed[i], false, 0, &balance, &rows);
         CHECK_CLOSE(listed[i].rule, balance, listed[i].balance, 0.05);
         CHECK_CLOSE(listed[i].rule, rows, listed[i].rows, 0.06);
     }
@@ -118,7 +118,7 @@ static void drawn_batches_are_like_those_of_the_prototype(void)
         double low[2] = {INFINITY, INFINITY}, high[2] = {0, 0};
         for (uint64_t seed = 1; seed <= 12; seed++) {
             double value[2];
-            deal_batch(&drawn[i], histogram, seed, &value[0], &value[1]);
+            pack_and_deal_batch(&drawn[i], histogram, seed, &value[0], &value[1]);
             for (int k = 0; k < 2; k++) {
                 low[k] = fmin(low[k], value[k]);
                 high[k] = fmax(high[k], value[k]);
@@ -133,7 +133,7 @@ static void drawn_batches_are_like_those_of_the_prototype(void)
 
 /* Rules that move tiles. The prototype's, whose owners and slices are not known, was as even (1.01
  * on 8 ranks, 1.03 on 64), and needed more rows (3.2 and 1.9). */
-static void moved_tiles_are_even(void)
+static void tile_moving_rules_balance_batches(void)
 {
     static const struct batch moved[] = {
         /* lengths, tokens, ranks, rule, balance, rows */
@@ -146,14 +146,14 @@ static void moved_tiles_are_even(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(moved); i++) {
         double balance, rows;
-        deal_batch(&moved[i], false, 0, &balance, &rows);
+        pack_and_deal_batch(&moved[i], false, 0, &balance, &rows);
         CHECK_CLOSE(moved[i].rule, balance, moved[i].balance, 0.01);
         CHECK_CLOSE(moved[i].rule, rows, moved[i].rows, 0.02);
     }
 }
 
 static const struct check_case cases[] = {
-    {"moved tiles are even", moved_tiles_are_even},
+    {"moved tiles are even", tile_moving_rules_balance_batches},
     {"batches are balanced as in the prototype", batches_are_balanced_as_in_the_prototype},
     {"drawn batches are like those of the prototype",
      drawn_batches_are_like_those_of_the_prototype},

@@ -84,7 +84,7 @@ static const int64_t ordered[BATCH][4] = {{32768, 16384, 8192, 8192},
 static const int64_t uneven[BATCH][4] = {
     {16384, 16384, 16384, 16384}, {16384, 16384, 16384, 16384}, {SEQ}, {SEQ}};
 
-static void laws_of_time(void)
+static void document_step_times_obey_laws(void)
 {
     double none = predicted("ulysses", RING_ZIGZAG, NULL).step_s;
     double step_s = predicted("ulysses", RING_ZIGZAG, ordered).step_s;
@@ -113,7 +113,7 @@ static void the_late_rank_is_named(void)
 
 /* A ring whose ranks compute different numbers of pairs waits for the slowest; a ring that cuts each document
  * over its ranks does not. */
-static void cut_documents_are_even(void)
+static void ring_cutting_documents_has_no_waits(void)
 {
     static const int64_t skewed[BATCH][4] = {{49152, 8192, 4096, 4096},
                                              {49152, 8192, 4096, 4096},
@@ -140,7 +140,7 @@ static void mfu_counts_visible_pairs(void)
 }
 
 /* Folding ranks, or leaving out repeated parts of a schedule, changes neither times nor flops. */
-static void folded_is_exact(void)
+static void folding_changes_no_document_time(void)
 {
     static const char *const strategies[] = {"ulysses", "ring"};
     for (size_t i = 0; i < 2 * ARRAY_LEN(strategies); i++) {
@@ -156,8 +156,8 @@ static void folded_is_exact(void)
 
 /* Simulates a schedule of two ranks in which an op with documents takes seconds[shape][place] and other computation
  * takes no time. Fills waterfall[rank] for each rank. */
-static void two_waterfalls(const struct ir *ir, const double *const *seconds,
-                           struct waterfall *waterfall)
+static void waterfalls_of_two_ranks(const struct ir *ir, const double *const *seconds,
+                                    struct waterfall *waterfall)
 {
     struct cluster cluster = machine_make(1);
     struct machine_costs machine = {.work_s = heap_zalloc(ir->shape_count + 1u, sizeof(double))};
@@ -171,11 +171,11 @@ static void two_waterfalls(const struct ir *ir, const double *const *seconds,
     free(machine.work_s);
 }
 
-static double **seconds_of_pairs(const struct ir *ir)
+static double **attention_s_by_shape_and_place(const struct ir *ir)
 {
     double **seconds = heap_zalloc(ir->shape_count + 1u, sizeof *seconds);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
-        if (!work_has_documents(&ir->shape[s]))
+        if (!work_pairs_depend_on_rank(&ir->shape[s]))
             continue;
         seconds[s] = heap_zalloc(ir_place_count(ir), sizeof **seconds);
         for (uint32_t r = 0; r < mesh_rank_count(&ir->mesh); r++)
@@ -215,17 +215,18 @@ static void the_rank_with_fewer_pairs_waits(void)
                     "op 2 fill compute count=3 waits 1 writes o0\n",
                     rows[i].documents);
         if (machine_parse(&ir, rows[i].label, text.data)) {
-            double **seconds = seconds_of_pairs(&ir);
+            double **seconds = attention_s_by_shape_and_place(&ir);
             double **means = document_costs_of_mean(&ir, (const double *const *)seconds);
             CHECK(rows[i].label, (means == NULL) == (i == 2));
-            two_waterfalls(&ir, (const double *const *)seconds, is);
+            waterfalls_of_two_ranks(&ir, (const double *const *)seconds, is);
             if (means != NULL)
-                two_waterfalls(&ir, (const double *const *)means, even);
+                waterfalls_of_two_ranks(&ir, (const double *const *)means, even);
             for (uint32_t rank = 0; rank < 2 && means != NULL; rank++) {
-                double reduces_s = even[rank].cause_s[CAUSE_WEIGHTS];
+                double reduces_s = even[rank].cause_s[CAUSE_WEIGHT_COLLECTIVES];
                 waterfall_attribute_documents(&is[rank], &even[rank]);
                 CHECK_CLOSE(rows[i].label, even[rank].step_s - reduces_s, 4.5, 1e-9);
-                CHECK_CLOSE(rows[i].label, is[rank].cause_s[CAUSE_WEIGHTS], reduces_s, 1e-9);
+                CHECK_CLOSE(rows[i].label, is[rank].cause_s[CAUSE_WEIGHT_COLLECTIVES], reduces_s,
+                            1e-9);
                 CHECK_CLOSE(rows[i].label, is[rank].cause_s[CAUSE_DOCUMENTS], rows[i].waits_s[rank],
                             1e-9);
                 CHECK(rows[i].label, waterfall_adds_up(&is[rank]));
@@ -240,7 +241,7 @@ static void the_rank_with_fewer_pairs_waits(void)
 
 /* A step has waits for documents only if its ranks see different numbers of pairs because of
  * them. */
-static void only_different_documents_are_waited_for(void)
+static void equal_documents_cause_no_waits(void)
 {
     static const int64_t alike[BATCH][4] = {
         {SEQ / 2, SEQ / 2}, {SEQ / 4, SEQ - SEQ / 4}, {SEQ / 2, SEQ / 2}, {SEQ / 4, SEQ - SEQ / 4}};
@@ -276,11 +277,11 @@ static void only_different_documents_are_waited_for(void)
 
 static const struct check_case cases[] = {
     {"the rank with fewer pairs waits", the_rank_with_fewer_pairs_waits},
-    {"only different documents are waited for", only_different_documents_are_waited_for},
-    {"folded is exact", folded_is_exact},
-    {"laws of time", laws_of_time},
+    {"only different documents are waited for", equal_documents_cause_no_waits},
+    {"folded is exact", folding_changes_no_document_time},
+    {"laws of time", document_step_times_obey_laws},
     {"the late rank is named", the_late_rank_is_named},
-    {"cut documents are even", cut_documents_are_even},
+    {"cut documents are even", ring_cutting_documents_has_no_waits},
     {"MFU counts visible pairs", mfu_counts_visible_pairs},
 };
 CHECK_MAIN("predicted documents", cases)

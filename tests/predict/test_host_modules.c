@@ -15,7 +15,7 @@ static double added_s(enum work_kind kind)
     return issue_s - 1;
 }
 
-static void modules_take_several_operators(void)
+static void module_host_time_counts_operators(void)
 {
     CHECK_CLOSE("of a product's 11 operators one is counted for any op", added_s(WORK_MATMUL),
                 60e-6, 1e-9);
@@ -25,7 +25,7 @@ static void modules_take_several_operators(void)
 }
 
 /* The sum is worked by hand in docs/costs.md, "Modules of TransformerEngine". */
-static void a_layer_with_experts_adds_up(void)
+static void moe_layer_host_seconds_by_hand(void)
 {
     static const struct {
         enum work_kind kind;
@@ -47,7 +47,7 @@ static void a_layer_with_experts_adds_up(void)
 }
 
 static const struct check_case cases[] = {
-    {"modules take several operators", modules_take_several_operators},
-    {"a layer with experts adds up", a_layer_with_experts_adds_up},
+    {"modules take several operators", module_host_time_counts_operators},
+    {"a layer with experts adds up", moe_layer_host_seconds_by_hand},
 };
 CHECK_MAIN("host_modules", cases)

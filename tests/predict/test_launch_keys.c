@@ -23,7 +23,7 @@ struct met {
     size_t count;
 };
 
-static bool is_met(const struct met *met, const struct launch_row *row)
+static bool row_was_met(const struct met *met, const struct launch_row *row)
 {
     for (size_t i = 0; i < met->count; i++)
         if (met->row[i] == row)
@@ -44,7 +44,7 @@ static void judge(enum launch_framework framework, const char *verdict, const ch
 }
 
 /* Checks each key of a framework's list: it is ignored exactly if it has no effect. */
-static void judge_all(enum launch_framework framework, struct met *met)
+static void check_effect_of_all_keys(enum launch_framework framework, struct met *met)
 {
     struct text text = {0};
     struct diag diag = {0};
@@ -67,7 +67,7 @@ static void judge_all(enum launch_framework framework, struct met *met)
 static void check_rows(const char *label, const struct launch_table *table, const struct met *met)
 {
     for (size_t i = 0; i < table->row_count; i++)
-        if (table->row[i].meaning == LAUNCH_IGNORED && !is_met(met, &table->row[i]))
+        if (table->row[i].meaning == LAUNCH_IGNORED && !row_was_met(met, &table->row[i]))
             CHECK_TEXT(label, table->row[i].setting_pattern, "a key of the list");
 }
 
@@ -77,7 +77,7 @@ static void what_is_ignored_has_no_effect(void)
     met.count = 0;
     for (int framework = 0; framework < LAUNCH_FRAMEWORK_COUNT; framework++)
         if (lists[framework] != NULL)
-            judge_all((enum launch_framework)framework, &met);
+            check_effect_of_all_keys((enum launch_framework)framework, &met);
     for (int framework = 0; framework < LAUNCH_FRAMEWORK_COUNT; framework++)
         for (const struct launch_table *table = launch_table((enum launch_framework)framework);
              table != NULL; table = table->shared_rows)
@@ -115,7 +115,7 @@ static bool next_word(const char **list, char *word, size_t size)
 }
 
 /* Reads a text as a file of that name. The caller releases *diag. */
-static enum status read_as(const char *name, const char *text, struct diag *diag)
+static enum status parse_launch_text_named(const char *name, const char *text, struct diag *diag)
 {
     static struct launch_tables tables; /* read once */
     if (tables.file_count == 0)
@@ -130,7 +130,7 @@ static enum status read_as(const char *name, const char *text, struct diag *diag
 static void check_refused(const char *file, const char *text, const char *format)
 {
     struct diag diag = {0};
-    CHECK_INT(text, read_as(file, text, &diag), STATUS_BAD_INPUT);
+    CHECK_INT(text, parse_launch_text_named(file, text, &diag), STATUS_BAD_INPUT);
     CHECK(text, diag.text != NULL && strstr(diag.text, format) != NULL);
     CHECK_INT(text, (long long)diag.error_count, 1);
     diag_release(&diag);

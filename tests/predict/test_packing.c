@@ -17,7 +17,7 @@ static struct lengths list_of(int64_t *length, size_t count)
 }
 
 /* Writes the document lengths of each sequence, such as "4,4|2". */
-static void put_batch(char *text, size_t size, const struct packed_batch *batch)
+static void write_document_lengths(char *text, size_t size, const struct packed_batch *batch)
 {
     size_t used = 0;
     text[0] = '\0';
@@ -99,7 +99,7 @@ static const struct {
      0},
 };
 
-static void packs_as_by_hand(void)
+static void packing_policies_by_hand(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(by_hand); i++) {
         const struct packing_options options = {.policy = by_hand[i].policy,
@@ -118,16 +118,16 @@ static void packs_as_by_hand(void)
         char text[200];
         CHECK_INT(by_hand[i].label, packing_pack_next_step(&batch, &lengths, &options, NULL),
                   STATUS_OK);
-        put_batch(text, sizeof text, &batch);
+        write_document_lengths(text, sizeof text, &batch);
         CHECK_TEXT(by_hand[i].label, text, by_hand[i].first);
         CHECK_INT(by_hand[i].label, batch.document_tokens, by_hand[i].tokens);
         CHECK_INT(by_hand[i].label, batch.padding_tokens, by_hand[i].padding);
         CHECK_INT(by_hand[i].label, batch.dropped_tokens, by_hand[i].dropped);
-        CHECK_INT(by_hand[i].label, batch.cut_count, by_hand[i].cut);
+        CHECK_INT(by_hand[i].label, batch.truncated_or_cut_documents, by_hand[i].cut);
         packed_batch_release(&batch);
         CHECK_INT(by_hand[i].label, packing_pack_next_step(&batch, &lengths, &options, NULL),
                   STATUS_OK);
-        put_batch(text, sizeof text, &batch);
+        write_document_lengths(text, sizeof text, &batch);
         CHECK_TEXT(by_hand[i].label, text, by_hand[i].second);
         packed_batch_release(&batch);
     }
@@ -135,7 +135,7 @@ static void packs_as_by_hand(void)
 
 /* One sequence has documents of 10 and 6, the other of 8 and 7 and 1 of padding: 55 + 21 + 36 + 28 + 1 of 2 x
  * 136 pairs. */
-static void counts_pairs(void)
+static void packed_batches_count_visible_pairs(void)
 {
     int64_t length[] = {10, 8, 6, 7, 16};
     const struct packing_options options = {.sequence_tokens = 16,
@@ -154,7 +154,7 @@ static void counts_pairs(void)
     packed_batch_release(&batch);
 }
 
-static double most_pairs(const struct packed_batch *batch, uint32_t groups)
+static double most_pairs_of_any_group(const struct packed_batch *batch, uint32_t groups)
 {
     uint32_t size = batch->sequence_count / groups;
     double most = 0;
@@ -195,9 +195,9 @@ static void balance_never_raises_the_largest(void)
             CHECK_INT(label, packing_pack_next_step(&batch, &lengths, &o, NULL), STATUS_OK);
             CHECK_INT(label, batch.document_tokens + batch.padding_tokens,
                       (int64_t)o.sequence_count * o.sequence_tokens);
-            rank[b] = most_pairs(&batch, o.data_parallel_ranks);
-            micro[b] = most_pairs(&batch, units);
-            all[b] = most_pairs(&batch, 1);
+            rank[b] = most_pairs_of_any_group(&batch, o.data_parallel_ranks);
+            micro[b] = most_pairs_of_any_group(&batch, units);
+            all[b] = most_pairs_of_any_group(&batch, 1);
             CHECK_CLOSE(label, all[b], batch.visible_pairs, 1e-12);
             CHECK_CLOSE(label, all[b], all[BALANCE_NONE], 1e-12);
             CHECK_CLOSE(label,
@@ -270,8 +270,8 @@ static void histograms_have_their_shares(void)
 }
 
 static const struct check_case cases[] = {
-    {"packs as by hand", packs_as_by_hand},
-    {"counts pairs", counts_pairs},
+    {"packs as by hand", packing_policies_by_hand},
+    {"counts pairs", packed_batches_count_visible_pairs},
     {"balance never raises the largest rank's pairs", balance_never_raises_the_largest},
     {"histograms have their shares", histograms_have_their_shares},
     {"distributions are what they say", distributions_are_what_they_say},

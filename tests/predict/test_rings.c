@@ -40,7 +40,7 @@ static void unload(struct prediction *p, struct setup *setup)
 
 /* ---- torchtitan's two rotations ---- */
 
-static double torchtitan_s(int64_t gpus, int64_t seq, int rotate)
+static double torchtitan_step_s(int64_t gpus, int64_t seq, int rotate)
 {
     struct setup *setup = load_setup("llama3-8b", "layers=2", "torchtitan-h100", gpus);
     struct prediction p = {0};
@@ -56,7 +56,7 @@ static double torchtitan_s(int64_t gpus, int64_t seq, int rotate)
 
 /* On one host the messages of a ring are hidden, but the gather before the first tile is not. On several hosts,
  * messages leave a host through one NIC in every step, and the gather leaves through all NICs at once. */
-static void rotations_are_in_the_order_of_their_hosts(void)
+static void ring_rotation_cost_by_host_count(void)
 {
     static const struct {
         const char *label;
@@ -68,8 +68,8 @@ static void rotations_are_in_the_order_of_their_hosts(void)
         {"1M on 32", 32, 1048576, true},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        double to_all = torchtitan_s(rows[i].gpus, rows[i].seq, ROTATE_ALL_TO_ALL);
-        double gather = torchtitan_s(rows[i].gpus, rows[i].seq, ROTATE_ALL_GATHER);
+        double to_all = torchtitan_step_s(rows[i].gpus, rows[i].seq, ROTATE_ALL_TO_ALL);
+        double gather = torchtitan_step_s(rows[i].gpus, rows[i].seq, ROTATE_ALL_GATHER);
         CHECK(rows[i].label, rows[i].gather_wins ? gather < to_all : to_all < gather);
     }
 }
@@ -77,7 +77,7 @@ static void rotations_are_in_the_order_of_their_hosts(void)
 /* ---- memory over time ---- */
 
 /* Returns a setup of a ring over 8 GPUs in windows of 2 that keeps the outputs of attention. */
-static struct setup *load_windows(void)
+static struct setup *load_setup_of_windowed_ring(void)
 {
     struct setup *setup = load_setup("internlm-7b-mha", "layers=4", "loongtrain-a100", 8);
     setup->request.strategy = "ring";
@@ -88,7 +88,8 @@ static struct setup *load_windows(void)
 }
 
 /* Returns the time in seconds at which a buffer of rank 0 is allocated (born) or freed; -1: never. */
-static double event_s(const struct memory_event *event, size_t count, uint32_t buffer, bool born)
+static double buffer_event_s(const struct memory_event *event, size_t count, uint32_t buffer,
+                             bool born)
 {
     for (size_t i = 0; i < count; i++)
         if (event[i].buffer == buffer && (event[i].added_bytes > 0) == born)
@@ -97,8 +98,8 @@ static double event_s(const struct memory_event *event, size_t count, uint32_t b
 }
 
 /* Finds when the first op of a layer's attention in a phase starts, and when the last one ends, on rank 0. */
-static void core_of(const struct prediction *p, uint32_t layer, enum phase phase, double *from_s,
-                    double *to_s)
+static void attention_interval_of_layer(const struct prediction *p, uint32_t layer,
+                                        enum phase phase, double *from_s, double *to_s)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     const double *start = sim_start_s(&p->sim, 0), *end = sim_end_s(&p->sim, 0);
@@ -117,9 +118,9 @@ static void core_of(const struct prediction *p, uint32_t layer, enum phase phase
 /* Selective recomputation keeps the output of attention (2 s h bytes, in 16 bits) and its log-sum-exp (4 s a bytes, a:
  * heads) of each layer, both divided by the ranks that share the sequence. They are live from the layer's attention in
  * the forward to the end of its last tile in the backward. */
-static void what_selective_keeps_lives_from_core_to_core(void)
+static void selective_saves_live_until_backward(void)
 {
-    struct setup *setup = load_windows();
+    struct setup *setup = load_setup_of_windowed_ring();
     struct prediction p = {0};
     if (predict(&p, setup, "selective")) {
         const struct sim_class *class = &p.sim.classes[p.sim.class_of_rank[0]];
@@ -129,8 +130,8 @@ static void what_selective_keeps_lives_from_core_to_core(void)
         for (uint32_t layer = 0; layer < 4; layer++) {
             double first_s, last_s, back_s, done_s, last_tile_s = 0;
             int64_t bytes = 0;
-            core_of(&p, layer, PHASE_FORWARD, &first_s, &last_s);
-            core_of(&p, layer, PHASE_BACKWARD, &back_s, &done_s);
+            attention_interval_of_layer(&p, layer, PHASE_FORWARD, &first_s, &last_s);
+            attention_interval_of_layer(&p, layer, PHASE_BACKWARD, &back_s, &done_s);
             for (uint32_t k = 0; k < class->op_count; k++)
                 if (p.ir.op.kind[class->op_begin + k] == WORK_ATTENTION_BACKWARD &&
                     p.ir.op.layer[class->op_begin + k] == layer && end[k] > last_tile_s)
@@ -138,8 +139,8 @@ static void what_selective_keeps_lives_from_core_to_core(void)
             for (uint32_t b = 0; b < p.ir.buffer.count; b++) {
                 const char *stem = p.ir.word[p.ir.buffer.stem[b]];
                 bool kept = strcmp(stem, "attention") == 0 || strcmp(stem, "lse") == 0;
-                double born_s = event_s(event, events, b, true);
-                double gone_s = event_s(event, events, b, false);
+                double born_s = buffer_event_s(event, events, b, true);
+                double gone_s = buffer_event_s(event, events, b, false);
                 if (!kept || p.ir.buffer.layer[b] != layer || gone_s < back_s)
                     continue;
                 CHECK("born in the core", born_s >= first_s && born_s <= last_s);
@@ -158,7 +159,7 @@ static void what_selective_keeps_lives_from_core_to_core(void)
  * buffer of the block is live from that message at least until the first tile of its own window ends. */
 static void the_outer_rings_block_lives_for_two_rounds(void)
 {
-    struct setup *setup = load_windows();
+    struct setup *setup = load_setup_of_windowed_ring();
     struct prediction p = {0};
     if (predict(&p, setup, "outer ring")) {
         const struct sim_class *class = &p.sim.classes[p.sim.class_of_rank[0]];
@@ -183,10 +184,10 @@ static void the_outer_rings_block_lives_for_two_rounds(void)
             CHECK_INT("step", step % 2, 0);
             CHECK_INT("keys and values of a rank",
                       (int64_t)ir_buffer_bytes(&p.ir, (buffer_id){buffer}), 4 * 65536 * 4096 / 8);
-            CHECK_CLOSE("from the message on", event_s(event, events, buffer, true), start[k],
-                        1e-12);
+            CHECK_CLOSE("from the message on", buffer_event_s(event, events, buffer, true),
+                        start[k], 1e-12);
             CHECK("until its first tile is done",
-                  event_s(event, events, buffer, false) >= round_s * (1 - 1e-12));
+                  buffer_event_s(event, events, buffer, false) >= round_s * (1 - 1e-12));
             blocks++;
         }
         CHECK_INT("cp / w - 1 of them in a layer", (int64_t)blocks, 4 * 3);
@@ -196,8 +197,8 @@ static void the_outer_rings_block_lives_for_two_rounds(void)
 }
 
 static const struct check_case cases[] = {
-    {"rotations are in the order of their hosts", rotations_are_in_the_order_of_their_hosts},
-    {"what selective keeps lives from core to core", what_selective_keeps_lives_from_core_to_core},
+    {"rotations are in the order of their hosts", ring_rotation_cost_by_host_count},
+    {"what selective keeps lives from core to core", selective_saves_live_until_backward},
     {"the outer ring's block lives for two rounds", the_outer_rings_block_lives_for_two_rounds},
 };
 CHECK_MAIN("rings", cases)

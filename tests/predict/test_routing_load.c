@@ -25,8 +25,8 @@ static void draws_are_as_uneven_as_their_alpha(void)
             struct arena arena = {0};
             struct routing r;
             routing_draw(&r, &arena, &model, rows[i].alpha, seed);
-            const struct routing_fullest fullest =
-                routing_find_fullest(&r, 0, TOKENS, rows[i].ranks);
+            const struct routing_fullest_expert fullest =
+                routing_find_fullest_expert(&r, 0, TOKENS, rows[i].ranks);
             sum += (double)fullest.copies * rows[i].ranks / ((double)TOKENS * COPIES);
             CHECK_INT("one list for all layers", r.list_count, 1);
             arena_release(&arena);
@@ -65,7 +65,8 @@ static void check_file(const char *text, const char *words, const int64_t *want)
         CHECK(words, diag.text != NULL && strstr(diag.text, words) != NULL);
     } else if (CHECK_INT("read", status, STATUS_OK))
         for (int i = 0; i < 6; i++)
-            CHECK_INT("share", r.shares_of_list[r.list_of_layer[i / 3]][i % 3], want[i]);
+            CHECK_INT("share", r.expert_shares_by_list[r.share_list_by_layer[i / 3]][i % 3],
+                      want[i]);
     diag_release(&diag);
     arena_release(&arena);
 }

@@ -49,7 +49,7 @@ static void a_number_is_read_as_its_format_says(void)
     }
 }
 
-#define NO_NUMBER                                                                                  \
+#define MESSAGE_NO_TOML_NUMBER                                                                     \
     "f:1:5: error: this is no number of TOML: no 0 stands before other digits, and a '_' stands "  \
     "between two digits, as in 8_192\n"
 
@@ -58,14 +58,14 @@ static const struct {
     reader *read;
     const char *text, *message;
 } faults[] = {
-    {"two '_'", settings_read_toml, "a = 8__192\n", NO_NUMBER},
-    {"a '_' at the end", settings_read_toml, "a = 8192_\n", NO_NUMBER},
-    {"a zero before", settings_read_toml, "a = 08192\n", NO_NUMBER},
-    {"a zero after a sign", settings_read_toml, "a = -08192\n", NO_NUMBER},
-    {"two '_' in octal", settings_read_toml, "a = 0o8__1\n", NO_NUMBER},
-    {"no octal digit", settings_read_toml, "a = 0o8\n", NO_NUMBER},
-    {"no digit after a point", settings_read_toml, "a = 1.\n", NO_NUMBER},
-    {"above all numbers", settings_read_toml, "a = 0x8000000000000000\n", NO_NUMBER},
+    {"two '_'", settings_read_toml, "a = 8__192\n", MESSAGE_NO_TOML_NUMBER},
+    {"a '_' at the end", settings_read_toml, "a = 8192_\n", MESSAGE_NO_TOML_NUMBER},
+    {"a zero before", settings_read_toml, "a = 08192\n", MESSAGE_NO_TOML_NUMBER},
+    {"a zero after a sign", settings_read_toml, "a = -08192\n", MESSAGE_NO_TOML_NUMBER},
+    {"two '_' in octal", settings_read_toml, "a = 0o8__1\n", MESSAGE_NO_TOML_NUMBER},
+    {"no octal digit", settings_read_toml, "a = 0o8\n", MESSAGE_NO_TOML_NUMBER},
+    {"no digit after a point", settings_read_toml, "a = 1.\n", MESSAGE_NO_TOML_NUMBER},
+    {"above all numbers", settings_read_toml, "a = 0x8000000000000000\n", MESSAGE_NO_TOML_NUMBER},
 };
 
 static void a_number_that_is_none_is_refused(void)
@@ -82,7 +82,7 @@ static void a_number_that_is_none_is_refused(void)
 
 /* Each text is 2 MB of opening brackets, for which libyaml would take minutes if it read them
  * all. */
-static void brackets_nest_a_few_levels(void)
+static void deep_bracket_nesting_is_refused_fast(void)
 {
     static const struct {
         const char *label, *begin, *level, *message;
@@ -155,7 +155,7 @@ static void a_file_has_a_limited_number_of_settings(void)
 static const struct check_case cases[] = {
     {"a number is read as its format says", a_number_is_read_as_its_format_says},
     {"a number that is none is refused", a_number_that_is_none_is_refused},
-    {"brackets nest a few levels", brackets_nest_a_few_levels},
+    {"brackets nest a few levels", deep_bracket_nesting_is_refused_fast},
     {"a file has a limited number of settings", a_file_has_a_limited_number_of_settings},
 };
 CHECK_MAIN("settings", cases)

@@ -72,7 +72,7 @@ static void perfect_helpers_fill_the_pipeline(void)
 }
 
 /* The first choice in the ranking is the fastest; each later one shares less, and the last shares nothing. */
-static void what_is_ranked_shares_less_and_less(void)
+static void ranked_choices_share_fewer_and_fewer(void)
 {
     static const struct {
         const char *model, *cluster;
@@ -86,7 +86,7 @@ static void what_is_ranked_shares_less_and_less(void)
         struct world w;
         if (world_load(&w, rows[i].model, rows[i].cluster, rows[i].tp, rows[i].pp, rows[i].seq,
                        rows[i].n)) {
-            struct shared_ranking r = shared_units_rank(&w.setup, &w.choices);
+            struct shared_units_ranking r = shared_units_rank(&w.setup, &w.choices);
             double before_s = 0;
             for (uint32_t k = 0; k < r.count; k++) {
                 double step_s = shared_units_step_s(&w.setup, &w.choices, r.ranked[k]);
@@ -103,7 +103,7 @@ static void what_is_ranked_shares_less_and_less(void)
     }
 }
 
-static void hidden_bytes_are_the_setups(void)
+static void hidden_tensor_bytes_match_the_setup(void)
 {
     enum { PIECES = 4 };
     struct world w;
@@ -126,7 +126,7 @@ static void hidden_bytes_are_the_setups(void)
 
 static const struct check_case cases[] = {
     {"perfect helpers fill the pipeline", perfect_helpers_fill_the_pipeline},
-    {"what is ranked shares less and less", what_is_ranked_shares_less_and_less},
-    {"hidden bytes are the setup's", hidden_bytes_are_the_setups},
+    {"what is ranked shares less and less", ranked_choices_share_fewer_and_fewer},
+    {"hidden bytes are the setup's", hidden_tensor_bytes_match_the_setup},
 };
 CHECK_MAIN("shared_units", cases)

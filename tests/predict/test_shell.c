@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Reads "if CONDITION; then yes; else no; fi". Returns the branch that runs, or "open". */
-static const char *branch_of(const char *condition)
+static const char *branch_of_shell_condition(const char *condition)
 {
     struct shell_script script = {0};
     struct diag diag = {0};
@@ -69,7 +69,7 @@ static const struct {
 static void a_condition_holds_as_in_bash(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(conditions); i++)
-        CHECK_TEXT(conditions[i].condition, branch_of(conditions[i].condition),
+        CHECK_TEXT(conditions[i].condition, branch_of_shell_condition(conditions[i].condition),
                    conditions[i].branch);
 }
 

@@ -142,7 +142,8 @@ static const struct {
 };
 
 /* Reads settings by the table and appends all that is said of them, one thing a line. */
-static void put_said(struct text *out, const struct launch_tables *tables, const char *settings)
+static void append_remarks_on_settings(struct text *out, const struct launch_tables *tables,
+                                       const char *settings)
 {
     static const char *const kinds[REMARK_KIND_COUNT] = {"assumed", "not modelled", "unknown",
                                                          "missing", "ignored"};
@@ -165,14 +166,14 @@ static void put_said(struct text *out, const struct launch_tables *tables, const
     diag_release(&diag);
 }
 
-static void rows_do_what_they_say(void)
+static void launch_rows_give_their_remarks(void)
 {
     struct launch_tables tables = {0};
     struct diag diag = {0};
     CHECK_INT("mine", launch_tables_add(&tables, write_table(mine), &diag), STATUS_OK);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text said = {0};
-        put_said(&said, &tables, rows[i].settings);
+        append_remarks_on_settings(&said, &tables, rows[i].settings);
         if ((strstr(said.data, rows[i].said) != NULL) == rows[i].absent)
             CHECK_TEXT(rows[i].settings, said.data, rows[i].said);
         text_release(&said);
@@ -202,7 +203,7 @@ static const struct {
     {"a,written,fsdp,true=WRAP,,,\n", "false", NULL},
 };
 
-static void rows_write_what_they_read(void)
+static void launch_rows_write_what_they_read(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(written); i++) {
         struct launch_tables tables = {0};
@@ -225,7 +226,7 @@ static void rows_write_what_they_read(void)
 /* ---- the shipped tables ---- */
 
 /* True if there are rows that name a setting, and all of them ignore it. */
-static bool is_ignored(const struct launch_table_file *file, const char *key)
+static bool all_rows_ignore_setting(const struct launch_table_file *file, const char *key)
 {
     const struct table_row *row = launch_table_find_row(file, key, NULL);
     bool ignored = row != NULL;
@@ -251,14 +252,14 @@ static void shipped_tables_ignore_what_has_no_effect(void)
         const char *at = text.data == NULL ? "" : text.data;
         for (at += strcspn(at, "\n"); sscanf(at, " %7s %119s%n", verdict, key, &size) == 2;
              at += size) {
-            CHECK_INT(key, is_ignored(file, key), strcmp(verdict, "none") == 0);
+            CHECK_INT(key, all_rows_ignore_setting(file, key), strcmp(verdict, "none") == 0);
             ignored += strcmp(verdict, "none") == 0;
             keys++;
         }
         CHECK(path, keys > 40);
         for (size_t r = 0; r < file->row_count; r++)
-            ignored -=
-                file->row[r].use == TABLE_USE_IGNORED && is_ignored(file, file->row[r].setting);
+            ignored -= file->row[r].use == TABLE_USE_IGNORED &&
+                       all_rows_ignore_setting(file, file->row[r].setting);
         CHECK(path, ignored >= 0); /* every ignored row was judged */
         text_release(&text);
     }
@@ -302,8 +303,8 @@ static void shipped_frameworks_are_told_apart(void)
 
 static const struct check_case cases[] = {
     {"bad tables have one message", bad_tables_have_one_message},
-    {"rows do what they say", rows_do_what_they_say},
-    {"rows write what they read", rows_write_what_they_read},
+    {"rows do what they say", launch_rows_give_their_remarks},
+    {"rows write what they read", launch_rows_write_what_they_read},
     {"shipped tables ignore what has no effect", shipped_tables_ignore_what_has_no_effect},
     {"shipped frameworks are told apart", shipped_frameworks_are_told_apart},
 };

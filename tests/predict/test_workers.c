@@ -19,7 +19,7 @@ struct square {
     double value;
 };
 
-static void square_it(void *context, size_t job, void *result)
+static void square_job(void *context, size_t job, void *result)
 {
     struct square *square = result;
     square->job = job;
@@ -33,7 +33,7 @@ static void results_stand_in_the_order_of_jobs(void)
     struct diag diag = {0};
     double factor = 3;
     CHECK_INT("status",
-              workers_run(JOBS, sizeof *results, square_it, &factor, results, NULL, &diag),
+              workers_run(JOBS, sizeof *results, square_job, &factor, results, NULL, &diag),
               STATUS_OK);
     for (size_t i = 0; i < JOBS; i++) {
         CHECK_INT("job", (int64_t)results[i].job, (int64_t)i);
@@ -46,10 +46,10 @@ static void results_stand_in_the_order_of_jobs(void)
 
 static void no_job_is_no_work(void)
 {
-    CHECK_INT("status", workers_run(0, 8, square_it, NULL, NULL, NULL, NULL), STATUS_OK);
+    CHECK_INT("status", workers_run(0, 8, square_job, NULL, NULL, NULL, NULL), STATUS_OK);
 }
 
-static void die_at_two(void *context, size_t job, void *result)
+static void exit_with_7_at_job_two(void *context, size_t job, void *result)
 {
     (void)context;
     if (job == 2)
@@ -57,11 +57,12 @@ static void die_at_two(void *context, size_t job, void *result)
     *(int *)result = 1;
 }
 
-static void a_child_that_ends_early_is_told(void)
+static void early_exit_of_worker_is_reported(void)
 {
     int results[4];
     struct diag diag = {0};
-    CHECK_INT("status", workers_run(4, sizeof results[0], die_at_two, NULL, results, NULL, &diag),
+    CHECK_INT("status",
+              workers_run(4, sizeof results[0], exit_with_7_at_job_two, NULL, results, NULL, &diag),
               STATUS_SYSTEM);
     CHECK_TEXT("message", diag.text, "longhaul: error: job 3: its process ended with code 7\n");
     CHECK_INT("others", results[0] + results[1] + results[3], 3);
@@ -69,13 +70,13 @@ static void a_child_that_ends_early_is_told(void)
     diag_release(&diag);
 }
 
-static void leave_nothing_out(void *context, size_t job, void *result)
+static void write_result_of_every_job(void *context, size_t job, void *result)
 {
     (void)context, (void)job;
     *(int *)result = 1;
 }
 
-static void leave_at_two(void *context, size_t job, void *result)
+static void exit_with_0_at_job_two(void *context, size_t job, void *result)
 {
     (void)context;
     if (job == 2)
@@ -83,18 +84,19 @@ static void leave_at_two(void *context, size_t job, void *result)
     *(int *)result = 1;
 }
 
-static void a_job_without_a_result_is_told(void)
+static void a_job_without_result_is_reported(void)
 {
     int results[4];
     struct diag diag = {0};
-    CHECK_INT("status", workers_run(4, sizeof results[0], leave_at_two, NULL, results, NULL, &diag),
+    CHECK_INT("status",
+              workers_run(4, sizeof results[0], exit_with_0_at_job_two, NULL, results, NULL, &diag),
               STATUS_SYSTEM);
     CHECK_TEXT("message", diag.text, "longhaul: error: job 3: its process ended with code 0\n");
     CHECK_INT("its result", results[2], 0);
     diag_release(&diag);
 }
 
-static void reap_all(int number)
+static void reap_all_children(int number)
 {
     (void)number;
     while (waitpid(-1, NULL, WNOHANG) > 0)
@@ -108,7 +110,7 @@ static void exit_codes_that_the_caller_takes_are_not_needed(void)
     static const struct {
         const char *label;
         void (*handler)(int);
-    } rows[] = {{"ignored", SIG_IGN}, {"reaped by the caller", reap_all}};
+    } rows[] = {{"ignored", SIG_IGN}, {"reaped by the caller", reap_all_children}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct sigaction action = {.sa_handler = rows[i].handler}, before;
         int results[4];
@@ -118,12 +120,14 @@ static void exit_codes_that_the_caller_takes_are_not_needed(void)
         sigemptyset(&action.sa_mask);
         sigaction(SIGCHLD, &action, &before);
         CHECK_INT(rows[i].label,
-                  workers_run(4, sizeof results[0], leave_nothing_out, NULL, results, NULL, &diag),
+                  workers_run(4, sizeof results[0], write_result_of_every_job, NULL, results, NULL,
+                              &diag),
                   STATUS_OK);
         CHECK_INT("all results", results[0] + results[1] + results[2] + results[3], 4);
-        CHECK_INT(rows[i].label,
-                  workers_run(4, sizeof results[0], die_at_two, NULL, results, NULL, &diag),
-                  STATUS_SYSTEM);
+        CHECK_INT(
+            rows[i].label,
+            workers_run(4, sizeof results[0], exit_with_7_at_job_two, NULL, results, NULL, &diag),
+            STATUS_SYSTEM);
         CHECK(rows[i].label, strstr(diag.text, "error: job 3: its process ended ") != NULL);
         CHECK_INT("model", setup_load_model(&setup, "gpt2", NULL, "layers=2", &diag), STATUS_OK);
         CHECK_INT("cluster", setup_load_cluster(&setup, "ideal", 1, 1, &diag), STATUS_OK);
@@ -144,7 +148,7 @@ static const struct check_case cases[] = {
      exit_codes_that_the_caller_takes_are_not_needed},
     {"results stand in the order of jobs", results_stand_in_the_order_of_jobs},
     {"no job is no work", no_job_is_no_work},
-    {"a child that ends early is told", a_child_that_ends_early_is_told},
-    {"a job without a result is told", a_job_without_a_result_is_told},
+    {"a child that ends early is told", early_exit_of_worker_is_reported},
+    {"a job without a result is told", a_job_without_result_is_reported},
 };
 CHECK_MAIN("workers", cases)

@@ -7,21 +7,21 @@
 
 #include <math.h>
 
-static inline double sum_loads(const struct sim_result *result)
+static inline double sum_link_bytes_of_replicas(const struct sim_result *result)
 {
     double sum = 0;
     for (size_t i = 0; i < result->link_load_count; i++)
-        sum += result->link_load[i].bytes * result->replica_count;
+        sum += result->loads_by_link[i].bytes * result->equal_replica_count;
     return sum;
 }
 
 /* Checks that every rank ends every op at the same time in both results, and that the peaks of its memories are
  * equal. */
-static inline void check_same_ranks(const char *label, const struct sim_result *folded,
-                                    const struct sim_result *plain)
+static inline void check_rank_times_and_peaks(const char *label, const struct sim_result *folded,
+                                              const struct sim_result *plain)
 {
     CHECK_CLOSE(label, folded->step_s, plain->step_s, 1e-9);
-    CHECK_CLOSE(label, sum_loads(folded), sum_loads(plain), 1e-9);
+    CHECK_CLOSE(label, sum_link_bytes_of_replicas(folded), sum_link_bytes_of_replicas(plain), 1e-9);
     CHECK(label, folded->class_count <= plain->class_count);
     for (uint32_t rank = 0; rank < plain->rank_count; rank++) {
         const struct sim_class *class = &plain->classes[plain->class_of_rank[rank]];
@@ -35,13 +35,14 @@ static inline void check_same_ranks(const char *label, const struct sim_result *
                       (int64_t)plain->peak[plain->class_of_rank[rank]][m].bytes);
     }
     for (int m = 0; m < MEMORY_COUNT; m++)
-        CHECK_INT(label, (int64_t)folded->host_peak[m].bytes, (int64_t)plain->host_peak[m].bytes);
+        CHECK_INT(label, (int64_t)folded->peak_node_by_host_memory[m].bytes,
+                  (int64_t)plain->peak_node_by_host_memory[m].bytes);
 }
 
 /* Compares predictions with folded ranks and without over `worlds` random worlds. Returns in how many only one
  * replica was simulated (sim/traffic/replicas.h). */
-static inline int check_folded(int worlds,
-                               bool make(struct property_world *, struct check_random *))
+static inline int check_folded_predictions(int worlds, bool make(struct property_world *,
+                                                                 struct check_random *))
 {
     struct check_random random = check_random_make();
     int replicated = 0;
@@ -49,8 +50,8 @@ static inline int check_folded(int worlds,
         struct property_world w;
         struct sim_result folded = {0}, plain = {0};
         if (make(&w, &random) && simulate(&w, false, &folded) && simulate(&w, true, &plain)) {
-            check_same_ranks(w.label, &folded, &plain);
-            replicated += folded.replica_count > 1;
+            check_rank_times_and_peaks(w.label, &folded, &plain);
+            replicated += folded.equal_replica_count > 1;
         }
         sim_result_release(&folded);
         sim_result_release(&plain);

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct plan_world {
+struct plan_random_setup {
     struct setup setup;
     struct space_open open;
     char label[200];
@@ -36,8 +36,8 @@ static inline int64_t plan_draw_value(struct check_random *random, const int64_t
 
 /* Makes a random setup: a model of few layers on few GPUs, often with little memory. tiny: one layer on at most
  * two GPUs. Returns false, with a failed check, when it cannot be loaded. */
-static inline bool plan_world_make(struct plan_world *w, int number, struct check_random *random,
-                                   bool tiny)
+static inline bool plan_random_setup_make(struct plan_random_setup *w, int number,
+                                          struct check_random *random, bool tiny)
 {
     static const struct {
         const char *name;
@@ -71,8 +71,8 @@ static inline bool plan_world_make(struct plan_world *w, int number, struct chec
     }
     const char *profile = profiles[check_random_i64(random, 0, (int64_t)ARRAY_LEN(profiles) - 1)];
     char fields[64];
-    *w =
-        (struct plan_world){.open = {.strategy = true, .placement = true, .stage_placement = true}};
+    *w = (struct plan_random_setup){
+        .open = {.strategy = true, .placement = true, .stage_placement = true}};
     snprintf(fields, sizeof fields, "layers=%lld%s", (long long)layers,
              strcmp(model, "gpt2") == 0 ? ",max_positions=1048576" : "");
     struct setup *s = &w->setup;
@@ -104,13 +104,13 @@ static inline bool plan_world_make(struct plan_world *w, int number, struct chec
     return ok;
 }
 
-static inline void plan_world_release(struct plan_world *w)
+static inline void plan_random_setup_release(struct plan_random_setup *w)
 {
     setup_release(&w->setup);
 }
 
 /* Gives, in about half of the calls, an option that a search does not vary. */
-static inline void plan_draw_fixed_option(struct plan_world *w, struct check_random *random)
+static inline void plan_draw_fixed_option(struct plan_random_setup *w, struct check_random *random)
 {
     struct request *r = &w->setup.request;
     switch (check_random_i64(random, 0, 15)) {
@@ -154,7 +154,7 @@ static inline void plan_draw_fixed_option(struct plan_world *w, struct check_ran
 }
 
 /* Checks that the options that a row prints, parsed again, predict the same step. */
-static inline void plan_check_pasted_row(const struct plan_world *w, const struct outcome *o)
+static inline void plan_check_pasted_row(const struct plan_random_setup *w, const struct outcome *o)
 {
     enum { WORDS_MAX = 96 };
     static const struct option_set *const sets[] = {&setup_choice_options, NULL};
@@ -190,7 +190,7 @@ static inline void plan_check_pasted_row(const struct plan_world *w, const struc
 
 /* Returns the tokens/s/GPU that a search finds; 0 if nothing fits. `options` (may be NULL) gets the
  * options of the best row. The rows that are printed first must predict the same when pasted. */
-static inline double plan_search_best(struct plan_world *w, struct text *options)
+static inline double plan_search_best(struct plan_random_setup *w, struct text *options)
 {
     struct best best = {0};
     struct diag unread = {0};
@@ -244,15 +244,15 @@ static inline void plan_predict(void *context, size_t job, void *result)
             r.ffn_chunks = pieces[1];
         if (r.optimizer < 0 && i >= ARRAY_LEN(tries))
             r.optimizer = CHOICE_OPTIMIZER_HOST;
-        fits =
-            prediction_make(&p, &question, NULL) == STATUS_OK && room_fits(all->setup, &p.verdict);
+        fits = prediction_make(&p, &question, NULL) == STATUS_OK &&
+               room_fits_asked_probability(all->setup, &p.verdict);
         if (fits && p.tokens_per_s_gpu > best->most)
             *best = (struct plan_best_of_tries){p.tokens_per_s_gpu, r};
         prediction_release(&p);
     }
 }
 
-static inline void plan_check_beats_all(struct plan_world *w, const char *law, double found,
+static inline void plan_check_beats_all(struct plan_random_setup *w, const char *law, double found,
                                         const struct request *request, size_t all_count,
                                         size_t every)
 {
@@ -278,13 +278,13 @@ static inline void plan_check_beats_all(struct plan_world *w, const char *law, d
 /* ---- requests that a search chooses from ---- */
 
 /* A set of requests, compared by their options, so that each is predicted once. */
-struct plan_set {
+struct plan_request_set {
     struct request *request;
     char **options;
     size_t count;
 };
 
-static inline void plan_set_release(struct plan_set *set)
+static inline void plan_request_set_release(struct plan_request_set *set)
 {
     for (size_t i = 0; i < set->count; i++)
         free(set->options[i]);
@@ -293,7 +293,7 @@ static inline void plan_set_release(struct plan_set *set)
 }
 
 /* Adds a request. Returns false if the set has one with the same options. */
-static inline bool plan_set_add(struct plan_set *set, const struct request *request)
+static inline bool plan_request_set_add(struct plan_request_set *set, const struct request *request)
 {
     struct text options = {0};
     request_put_options(&options, request);
@@ -312,28 +312,29 @@ static inline bool plan_set_add(struct plan_set *set, const struct request *requ
 }
 
 /* Adds the requests that the search of a world chooses from. */
-static inline void plan_set_open(struct plan_set *set, const struct plan_world *w)
+static inline void plan_request_set_open(struct plan_request_set *set,
+                                         const struct plan_random_setup *w)
 {
     struct space space = {0};
     struct diag unread = {0};
     if (space_add(&space, &w->setup, w->setup.cluster.gpus, w->open, &unread) == STATUS_OK)
         for (size_t i = 0; i < space.candidate_count; i++)
-            plan_set_add(set, &space.row[i].request);
+            plan_request_set_add(set, &space.row[i].request);
     space_release(&space);
     diag_release(&unread);
 }
 
-static inline void plan_set_strategy(struct plan_world *w, size_t row)
+static inline void plan_give_strategy(struct plan_random_setup *w, size_t row)
 {
     size_t count;
     const struct strategy *table = strategies_list(&count);
     w->open.strategy = false;
     w->setup.request.strategy = table[row % count].name;
-    subsequences_open(&w->setup.request, &w->setup);
+    subsequences_set_open_choices(&w->setup.request, &w->setup);
 }
 
 /* Gives a random value, of those that the search tries, to one of the options that it varies. */
-static inline void plan_draw_varied_option(struct plan_world *w, struct check_random *random)
+static inline void plan_draw_varied_option(struct plan_random_setup *w, struct check_random *random)
 {
     static const int searched[] = {
         CHOICE_ACTIVATIONS_KEEP,    CHOICE_ACTIVATIONS_SELECTIVE,         CHOICE_ACTIVATIONS_FULL,
@@ -367,24 +368,25 @@ static inline void plan_draw_varied_option(struct plan_world *w, struct check_ra
 
 /* Adds the requests of narrower searches: one for each strategy, and up to `parts` with one or two
  * other options given. */
-static inline void plan_set_parts(struct plan_set *set, const struct plan_world *w,
-                                  struct check_random *random, int parts)
+static inline void plan_request_set_add_narrower(struct plan_request_set *set,
+                                                 const struct plan_random_setup *w,
+                                                 struct check_random *random, int parts)
 {
     size_t strategies;
     strategies_list(&strategies);
     for (size_t s = 0; s < strategies; s++) {
-        struct plan_world part = *w;
-        plan_set_strategy(&part, s);
-        plan_set_open(set, &part);
+        struct plan_random_setup part = *w;
+        plan_give_strategy(&part, s);
+        plan_request_set_open(set, &part);
     }
     for (int i = 0; i < parts; i++) {
-        struct plan_world part = *w;
+        struct plan_random_setup part = *w;
         for (int64_t n = check_random_i64(random, 1, 2); n > 0; n--)
             plan_draw_varied_option(&part, random);
         bool cuts = part.setup.request.tp > 1 || part.setup.request.pp > 1;
         if (cuts && (part.setup.request.cp > 1 || part.setup.request.hp > 1))
             continue; /* a given degree makes combinations that the wide search does not try */
-        plan_set_open(set, &part);
+        plan_request_set_open(set, &part);
     }
 }
 
@@ -397,11 +399,11 @@ struct plan_case {
 
 static inline void check_plan_case(const struct plan_case *q)
 {
-    struct plan_world w = {
+    struct plan_random_setup w = {
         .open = {.strategy = q->strategy == NULL, .placement = true, .stage_placement = true}};
     struct setup *s = &w.setup;
     struct diag diag = {0};
-    struct plan_set set = {0};
+    struct plan_request_set set = {0};
     bool ok = setup_load_model(s, q->model, NULL, q->fields, &diag) == STATUS_OK &&
               setup_load_cluster(s, q->cluster, 0, q->gpus, &diag) == STATUS_OK;
     CHECK_TEXT(q->model, diag.text != NULL ? diag.text : "", "");
@@ -412,18 +414,18 @@ static inline void check_plan_case(const struct plan_case *q)
     s->request.global_batch = q->batch;
     s->fits_probability = 0.9;
     if (q->strategy != NULL)
-        subsequences_open(&s->request, s);
+        subsequences_set_open_choices(&s->request, s);
     snprintf(w.label, sizeof w.label, "%s on %lld GPUs, %lld tokens x %lld", q->model,
              (long long)q->gpus, (long long)q->seq, (long long)q->batch);
     if (ok) {
         double found = plan_search_best(&w, NULL);
         CHECK(w.label, found > 0);
-        plan_set_open(&set, &w);
+        plan_request_set_open(&set, &w);
         plan_check_beats_all(&w, "among all", found, set.request, set.count, 1);
         printf("%s: %.6g tokens/s/GPU among %zu\n", w.label, found, set.count);
     }
-    plan_set_release(&set);
-    plan_world_release(&w);
+    plan_request_set_release(&set);
+    plan_random_setup_release(&w);
     diag_release(&diag);
 }
 
@@ -438,25 +440,25 @@ static inline void check_plans(int worlds, int parts, bool tiny)
     size_t among = 0, of_parts = 0;
     for (int i = 0; i < worlds; i++) {
         struct check_random random = {check_random_u64(&states)};
-        struct plan_world w;
+        struct plan_random_setup w;
         if (only != NULL && i != (int)strtol(only, NULL, 10))
             continue;
         struct text options = {0};
-        if (plan_world_make(&w, i, &random, tiny)) {
-            struct plan_set set = {0};
+        if (plan_random_setup_make(&w, i, &random, tiny)) {
+            struct plan_request_set set = {0};
             plan_draw_fixed_option(&w, &random);
             double found = plan_search_best(&w, &options);
             fit += found > 0;
-            plan_set_open(&set, &w);
+            plan_request_set_open(&set, &w);
             size_t own = set.count;
             if (w.open.strategy)
-                plan_set_parts(&set, &w, &random, parts);
+                plan_request_set_add_narrower(&set, &w, &random, parts);
             size_t every = tiny ? 9 : 1;
             plan_check_beats_all(&w, "among all", found, set.request, own, every);
             plan_check_beats_all(&w, "of a part", found, set.request + own, set.count - own, every);
-            struct plan_world part = w;
+            struct plan_random_setup part = w;
             if (w.open.strategy)
-                plan_set_strategy(&part, (size_t)check_random_i64(&random, 0, 99));
+                plan_give_strategy(&part, (size_t)check_random_i64(&random, 0, 99));
             CHECK(w.label, plan_search_best(&part, NULL) <= found * (1 + 1e-9));
             among += own;
             of_parts += set.count - own;
@@ -465,10 +467,10 @@ static inline void check_plans(int worlds, int parts, bool tiny)
                        own, set.count - own);
                 fflush(stdout);
             }
-            plan_set_release(&set);
+            plan_request_set_release(&set);
         }
         text_release(&options);
-        plan_world_release(&w);
+        plan_random_setup_release(&w);
     }
     CHECK("some fit", only != NULL || 3 * fit > worlds);
     printf("%d requests, %zu configurations and %zu of parts\n", worlds, among, of_parts);

@@ -20,7 +20,7 @@ static inline bool ops_are_equal(const struct ir *short_list, uint32_t op, uint3
                                  const struct ir *whole)
 {
     const struct repeats *r = &short_list->repeats;
-    uint32_t at = repeats_op_referred(r, op, copy, op);
+    uint32_t at = repeats_id_of_referred_op(r, op, copy, op);
     const struct op_table *s = &short_list->op, *w = &whole->op;
     if (at >= w->count || s->wait_count[op] != w->wait_count[at] ||
         memcmp(ir_work(short_list, op), ir_work(whole, at), sizeof(struct work)) != 0 ||
@@ -29,7 +29,7 @@ static inline bool ops_are_equal(const struct ir *short_list, uint32_t op, uint3
         s->read_count[op] != w->read_count[at] || s->write_count[op] != w->write_count[at])
         return false;
     for (uint32_t k = 0; k < s->wait_count[op]; k++)
-        if (repeats_op_referred(r, op, copy, ir_waits(short_list, op)[k].i) !=
+        if (repeats_id_of_referred_op(r, op, copy, ir_waits(short_list, op)[k].i) !=
             ir_waits(whole, at)[k].i)
             return false;
     for (uint32_t k = 0; k < (uint32_t)s->read_count[op] + s->write_count[op]; k++) {
@@ -90,7 +90,7 @@ static inline double sum_of_all_loads(const struct sim_result *result)
 {
     double sum = 0;
     for (size_t i = 0; i < result->link_load_count; i++)
-        sum += result->link_load[i].bytes * result->replica_count;
+        sum += result->loads_by_link[i].bytes * result->equal_replica_count;
     return sum;
 }
 
@@ -107,11 +107,13 @@ static inline void check_peaks(const struct property_world *w, const struct repe
             for (int k = 0; k < CATEGORY_COUNT; k++)
                 CHECK_INT(w->label, (int64_t)x->category_bytes[k], (int64_t)y->category_bytes[k]);
             if (y->op != IR_NONE)
-                CHECK_INT(w->label, repeats_whole_id(r, x->op), y->op);
+                CHECK_INT(w->label, repeats_op_id_in_whole_list(r, x->op), y->op);
         }
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        CHECK_INT(w->label, (int64_t)a->host_peak[m].bytes, (int64_t)b->host_peak[m].bytes);
-        CHECK(w->label, fabs(a->host_peak[m].time_s - b->host_peak[m].time_s) <= 1e-9 * b->step_s);
+        CHECK_INT(w->label, (int64_t)a->peak_node_by_host_memory[m].bytes,
+                  (int64_t)b->peak_node_by_host_memory[m].bytes);
+        CHECK(w->label, fabs(a->peak_node_by_host_memory[m].time_s -
+                             b->peak_node_by_host_memory[m].time_s) <= 1e-9 * b->step_s);
     }
 }
 
@@ -145,8 +147,8 @@ static inline bool check_times_of_short_list(struct property_world *w, const str
     free(w->issue_s);
     compute_costs_of_list(w, factor);
     compute_costs_of_list(&of_short_list, factor);
-    bool tells = simulate(&of_short_list, false, &a) && simulate(w, true, &b) && !a.is_unsteady &&
-                 check_waterfalls(w, short_list, &a, &b);
+    bool tells = simulate(&of_short_list, false, &a) && simulate(w, true, &b) &&
+                 !a.has_unsteady_repeats && check_waterfalls(w, short_list, &a, &b);
     if (tells) {
         CHECK_CLOSE(w->label, a.step_s, b.step_s, 1e-9);
         CHECK_CLOSE(w->label, sum_of_all_loads(&a), sum_of_all_loads(&b), 1e-9);
@@ -164,7 +166,7 @@ static inline bool check_times_of_short_list(struct property_world *w, const str
 }
 
 /* Fills *profile with a copy of the named profile and returns it. Its buckets get a random size of 0 to 2.5 layers of
- * parameters, since a toy model fits entirely into the profile's own; prefetch and reuse_within_elements are random in
+ * parameters, since a toy model fits entirely into the profile's own; prefetch and reuses_params_within_elements are random in
  * half of the calls each. */
 static inline const struct profile *copy_with_small_buckets(struct profile *profile,
                                                             const char *name,
@@ -181,7 +183,7 @@ static inline const struct profile *copy_with_small_buckets(struct profile *prof
     if (check_random_i64(random, 0, 1))
         profile->prefetch_layers = (uint32_t)check_random_i64(random, 0, 3);
     if (check_random_i64(random, 0, 1))
-        profile->reuse_within_elements = layer * check_random_i64(random, 0, 3);
+        profile->reuses_params_within_elements = layer * check_random_i64(random, 0, 3);
     return profile;
 }
 

@@ -14,17 +14,18 @@ static int configuration_count(void)
 
 static void folded_equals_unfolded(void)
 {
-    check_folded(configuration_count(), world_make);
+    check_folded_predictions(configuration_count(), world_make);
 }
 
 static void folded_stages_equal_unfolded(void)
 {
-    check_folded(configuration_count(), world_make_stages);
+    check_folded_predictions(configuration_count(), world_make_stages);
 }
 
 static void replicas_equal_all_ranks(void)
 {
-    int all = configuration_count(), replicated = check_folded(all, world_make_replicas);
+    int all = configuration_count(),
+        replicated = check_folded_predictions(all, world_make_replicas);
     CHECK("half of them are planned in part", 2 * replicated >= all);
 }
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* check_today() chooses one of DAYS mutants for a day. */
+/* check_is_sampled_today() chooses one of DAYS mutants for a day. */
 enum { FILES_MAX = 64, MUTANTS = 2000, DAYS = 4 };
 
 struct file {
@@ -87,7 +87,7 @@ static size_t skip_characters(const char *text, size_t at, size_t end, const cha
     return at;
 }
 
-static size_t skip_name(const char *text, size_t at, size_t end)
+static size_t skip_setting_name(const char *text, size_t at, size_t end)
 {
     while (at < end && (strchr("_.-", text[at]) != NULL || (text[at] >= '0' && text[at] <= '9') ||
                         ((text[at] | 0x20) >= 'a' && (text[at] | 0x20) <= 'z')))
@@ -96,7 +96,7 @@ static size_t skip_name(const char *text, size_t at, size_t end)
 }
 
 /* True if the line's setting is an argument of a command: "--name value" or "part.name=value". */
-static bool is_argument(const char *text, const struct line *line)
+static bool is_command_argument(const char *text, const struct line *line)
 {
     bool has_dashes = line->name > line->begin + 1 && text[line->name - 1] == '-';
     bool has_part = memchr(text + line->name, '.', line->name_end - line->name) != NULL;
@@ -105,23 +105,23 @@ static bool is_argument(const char *text, const struct line *line)
 
 /* Finds the setting of a line. Returns false if it holds none; lists and values of variables do not
  * count. script: only arguments are settings, not variables or commands. */
-static bool find_setting(const char *text, struct line *line, bool script)
+static bool find_setting_of_line(const char *text, struct line *line, bool script)
 {
     line->name = skip_characters(text, line->begin, line->end, " \t\"-+");
-    line->name_end = skip_name(text, line->name, line->end);
+    line->name_end = skip_setting_name(text, line->name, line->end);
     line->value = skip_characters(text, line->name_end, line->end, " \t\":=");
     line->value_end = line->end;
     while (line->value_end > line->value && strchr(" \t\\,\"", text[line->value_end - 1]) != NULL)
         line->value_end--;
     bool has_name = line->name_end > line->name + 1;
     bool has_value = line->value > line->name_end && line->value_end > line->value;
-    return has_name && has_value && (!script || is_argument(text, line)) &&
+    return has_name && has_value && (!script || is_command_argument(text, line)) &&
            strchr("#[{(<$'", text[line->value]) == NULL;
 }
 
 /* Picks a line with a setting at random. Returns false if 50 tries met none. */
-static bool pick_setting(const struct text *text, struct check_random *random, bool script,
-                         struct line *line)
+static bool pick_random_setting_line(const struct text *text, struct check_random *random,
+                                     bool script, struct line *line)
 {
     for (int tries = 0; tries < 50; tries++) {
         size_t at = (size_t)check_random_i64(random, 0, (int64_t)text->size - 1);
@@ -131,7 +131,7 @@ static bool pick_setting(const struct text *text, struct check_random *random, b
         while (at < text->size && text->data[at] != '\n')
             at++;
         line->end = at;
-        if (find_setting(text->data, line, script))
+        if (find_setting_of_line(text->data, line, script))
             return true;
     }
     return false;
@@ -207,7 +207,7 @@ static void put_name(struct text *out, const struct text *changed, size_t name)
 }
 
 /* True if remarks name a setting, in full or by the last part of its name. */
-static bool is_named(const struct text *remarks, const char *name)
+static bool remarks_name_setting(const struct text *remarks, const char *name)
 {
     const char *last = strrchr(name, '.');
     return strstr(remarks->data, name) != NULL ||
@@ -218,18 +218,18 @@ static bool is_named(const struct text *remarks, const char *name)
  * change leaves the step as it is, or is refused or said. *tried and *decided count mutants, and
  * those of settings that decide. Mutants of other days, and a file in which no setting is met, are
  * skipped. */
-static void check_mutant(const struct file *file, const struct launch_tables *tables,
-                         struct check_random *random, size_t i, int *tried, int *decided)
+static void check_changed_setting(const struct file *file, const struct launch_tables *tables,
+                                  struct check_random *random, size_t i, int *tried, int *decided)
 {
     struct line line = {0};
-    if (!pick_setting(&file->text, random, strstr(file->name, ".sh") != NULL, &line))
+    if (!pick_random_setting_line(&file->text, random, strstr(file->name, ".sh") != NULL, &line))
         return;
     enum setting_change setting_change =
         (enum setting_change)check_random_i64(random, 0, CHANGES - 1);
     struct text changed = {0}, without = {0}, name = {0}, label = {0};
     /* Mutants that are not of this day draw their numbers, too, so that each one is the same on all days. */
     append_changed_line(&changed, &file->text, &line, setting_change, random);
-    if (!check_today(i, MUTANTS, DAYS)) {
+    if (!check_is_sampled_today(i, MUTANTS, DAYS)) {
         text_release(&changed);
         return;
     }
@@ -239,7 +239,7 @@ static void check_mutant(const struct file *file, const struct launch_tables *ta
     struct launch_reading lacks = read_text(file->name, without.data, without.size, tables);
     struct launch_reading after = read_text(file->name, changed.data, changed.size, tables);
     bool decides = lacks.status == STATUS_OK && !readings_are_equal(&before, &lacks);
-    bool remarks = after.status != STATUS_OK || is_named(&after.remarks, name.data);
+    bool remarks = after.status != STATUS_OK || remarks_name_setting(&after.remarks, name.data);
     bool same = strcmp(before.options.data, after.options.data) == 0;
     text_printf(&label, "%s: %s is %s\n%s%s", file->name, name.data, change_names[setting_change],
                 after.options.data, after.remarks.data);
@@ -282,8 +282,8 @@ static void a_changed_setting_is_understood_said_or_refused(void)
     CHECK("files", count > 25);
     int tried = 0, decided = 0;
     for (size_t i = 0; i < MUTANTS && count > 0; i++)
-        check_mutant(&files[check_random_i64(&random, 0, (int64_t)count - 1)], &tables, &random, i,
-                     &tried, &decided);
+        check_changed_setting(&files[check_random_i64(&random, 0, (int64_t)count - 1)], &tables,
+                              &random, i, &tried, &decided);
     CHECK("changed settings that decide", decided > tried / 8 && tried > 0);
     for (size_t i = 0; i < count; i++)
         text_release(&files[i].text);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each day draws requests of its own (check_today()), until A_DAY that the framework can express have been read back;
+/* Each day draws requests of its own (check_is_sampled_today()), until A_DAY that the framework can express have been read back;
  * at night it is A_NIGHT of all. */
 enum { TRIES = 100000, DAYS = 8, A_DAY = 12, A_NIGHT = 100 };
 
@@ -54,7 +54,8 @@ static const char *random_model_name(struct check_random *random, enum framework
 }
 
 /* Fills a random request, which the framework may or may not express. */
-static void fill_request(struct request *r, struct check_random *random, enum framework framework)
+static void fill_random_request(struct request *r, struct check_random *random,
+                                enum framework framework)
 {
     static const char *const strategies[] = {"local", "ulysses",     "ring",
                                              "2d",    "megatron-sp", "fpdt"};
@@ -116,7 +117,7 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
 
 /* Draws anew, for a framework of Trainer's family, the choices for which these frameworks have
  * other settings than the rest. */
-static void fill_trainer(struct request *r, struct check_random *random)
+static void redraw_trainer_choices(struct request *r, struct check_random *random)
 {
     static const int losses[] = {LOSS_PROFILE,  LOSS_PROFILE, LOSS_FUSED,
                                  LOSS_COMPILED, LOSS_CHUNKED, LOSS_EAGER};
@@ -147,8 +148,9 @@ static void fill_trainer(struct request *r, struct check_random *random)
 }
 
 /* Makes choices from the options that were read, as if they were on the command line with the cluster. */
-static enum status choices_of(struct choices *choices, struct setup *setup, struct launch *launch,
-                              int64_t gpus, const char *vocab, struct diag *diag)
+static enum status choices_from_read_options(struct choices *choices, struct setup *setup,
+                                             struct launch *launch, int64_t gpus, const char *vocab,
+                                             struct diag *diag)
 {
     static const struct option_set *const sets[] = {&setup_model_options, &setup_cluster_options,
                                                     &setup_choice_options, NULL};
@@ -158,16 +160,17 @@ static enum status choices_of(struct choices *choices, struct setup *setup, stru
     snprintf(count, sizeof count, "%lld", (long long)gpus);
     enum status status = options_parse(&options, sets, 0, argv, diag);
     for (size_t i = 0; i < launch->option_count && status == STATUS_OK; i++)
-        status = options_supply(&options, launch->option[i].name, launch->option[i].value, diag);
+        status = options_set_as_if_given(&options, launch->option[i].name, launch->option[i].value,
+                                         diag);
     if (status == STATUS_OK)
-        status = options_supply(&options, "cluster", "dgx-h100", diag);
+        status = options_set_as_if_given(&options, "cluster", "dgx-h100", diag);
     bool counted = false; /* by the settings */
     for (size_t i = 0; i < launch->option_count; i++)
         counted = counted || strcmp(launch->option[i].name, "gpus") == 0;
     if (status == STATUS_OK && !counted)
-        status = options_supply(&options, "gpus", count, diag);
+        status = options_set_as_if_given(&options, "gpus", count, diag);
     if (status == STATUS_OK && vocab != NULL)
-        status = options_supply(&options, "set", vocab, diag);
+        status = options_set_as_if_given(&options, "set", vocab, diag);
     if (status == STATUS_OK)
         status = setup_load(setup, &options, false, diag);
     if (status == STATUS_OK)
@@ -188,7 +191,7 @@ static bool is_same_model(const struct transformer *a, const struct transformer 
 }
 
 /* Returns the weights choice, taking HSDP with shards over all ranks that have the same weights as ZeRO-3. */
-static int weights_of(const struct choices *c)
+static int comparable_weights_choice(const struct choices *c)
 {
     bool whole =
         c->weights == CHOICE_WEIGHTS_HSDP && c->shard == expressible_weight_sharing_ranks(c);
@@ -206,7 +209,7 @@ static void append_differences(struct text *out, const struct choices *a, const 
         {"model", !is_same_model(a->model, b->model)},
         {"profile", a->profile != b->profile},
         {"attention", a->attention != b->attention},
-        {"weights", shared && weights_of(a) != weights_of(b)},
+        {"weights", shared && comparable_weights_choice(a) != comparable_weights_choice(b)},
         {"shard", shared && a->shard != b->shard},
         {"pipeline", a->pipeline != b->pipeline},
         {"virtual stages", a->virtual_stages != b->virtual_stages},
@@ -260,9 +263,9 @@ static bool round_trip(struct check_random *random, enum framework framework, st
     char vocab[32];
     struct request *r = &setup->request;
     setup_open_request(setup);
-    fill_request(r, random, framework);
+    fill_random_request(r, random, framework);
     if (framework >= FRAMEWORK_AXOLOTL)
-        fill_trainer(r, random);
+        redraw_trainer_choices(r, random);
     bool expressed = resolve_choices(&written, r, NULL, NULL) == STATUS_OK &&
                      expressible_by_framework(framework, &written);
     if (expressed) {
@@ -273,8 +276,9 @@ static bool round_trip(struct check_random *random, enum framework framework, st
             status = launch_make_options(&launch,
                                          (struct launch_known_facts){.gpu_count = r->ranks}, &diag);
         if (status == STATUS_OK)
-            status = choices_of(&read, &again, &launch, r->ranks,
-                                framework == FRAMEWORK_DEEPSPEED ? vocab : NULL, &diag);
+            status =
+                choices_from_read_options(&read, &again, &launch, r->ranks,
+                                          framework == FRAMEWORK_DEEPSPEED ? vocab : NULL, &diag);
         CHECK_TEXT(text.data, diag.text != NULL ? diag.text : "", "");
         if (status == STATUS_OK) {
             text_puts(&differences, "");
@@ -293,7 +297,7 @@ static bool round_trip(struct check_random *random, enum framework framework, st
     return expressed;
 }
 
-static void what_is_emitted_is_read_back(void)
+static void emitted_launches_are_read_back(void)
 {
     struct check_random all = check_random_make();
     const int most = getenv("CHECK_ALL") != NULL ? A_NIGHT : A_DAY;
@@ -303,7 +307,7 @@ static void what_is_emitted_is_read_back(void)
         int expressed = 0;
         for (size_t i = 0; i < TRIES && expressed < most; i++) {
             struct check_random random = {check_random_u64(&all)};
-            if (!check_today(i, TRIES, DAYS))
+            if (!check_is_sampled_today(i, TRIES, DAYS))
                 continue;
             struct setup setup = {0};
             struct diag diag = {0};
@@ -322,6 +326,6 @@ static void what_is_emitted_is_read_back(void)
 }
 
 static const struct check_case cases[] = {
-    {"what is emitted is read back as the same choices", what_is_emitted_is_read_back},
+    {"what is emitted is read back as the same choices", emitted_launches_are_read_back},
 };
 CHECK_MAIN("launches", cases)

@@ -165,7 +165,7 @@ static void check_number_matters(const char *name, const char *const more[2],
                                  struct number_change *change)
 {
     static size_t number;
-    if (!check_today(number++, SIZE_MAX, 4))
+    if (!check_is_sampled_today(number++, SIZE_MAX, 4))
         return;
     bool taken = false;
     for (size_t i = 0; i < ARRAY_LEN(predictions); i++) {
@@ -249,7 +249,7 @@ static double changed_number(double number, enum unit_kind unit, double factor)
     return (number != 0 ? number : small[unit]) * factor;
 }
 
-static void change_cost(struct setup *setup, size_t i, double factor)
+static void scale_cost_number(struct setup *setup, size_t i, double factor)
 {
     double *number = (double *)((char *)&setup->cost + cost_params[i].offset);
     *number = changed_number(*number, cost_params[i].unit, factor);
@@ -260,20 +260,20 @@ static void every_number_of_a_device_matters(void)
     for (size_t i = 0; i < cost_param_count; i++) {
         char name[96];
         snprintf(name, sizeof name, "%s.%s", cost_params[i].family, cost_params[i].field);
-        check_number_matters(name, NULL, &(struct number_change){change_cost, i, 0});
+        check_number_matters(name, NULL, &(struct number_change){scale_cost_number, i, 0});
     }
 }
 
 /* The numbers of each implementation of attention: those of each direction, then its power and the bytes of a merge. */
 enum { TILE, STEP, RAMP, RATES, PASS_NUMBERS, ATTENTION_NUMBERS = 2 * PASS_NUMBERS + 2 };
 
-static void change_attention(struct setup *setup, size_t i, double factor)
+static void scale_attention_number(struct setup *setup, size_t i, double factor)
 {
     size_t impl = i / ATTENTION_NUMBERS, number = i % ATTENTION_NUMBERS;
     struct device_cost *cost = &setup->cost;
     if (number == 2 * PASS_NUMBERS)
-        cost->attention_watts[impl] =
-            changed_number(cost->attention_watts[impl], UNIT_WATTS, factor);
+        cost->watts_by_attention_impl[impl] =
+            changed_number(cost->watts_by_attention_impl[impl], UNIT_WATTS, factor);
     if (number == 2 * PASS_NUMBERS + 1)
         cost->merge_bytes_per_element[impl] *= factor;
     if (number >= 2 * PASS_NUMBERS)
@@ -305,7 +305,7 @@ static void every_number_of_attention_matters(void)
         enum attention_impl impl = (enum attention_impl)(i / ATTENTION_NUMBERS);
         snprintf(name, sizeof name, "attention.%s.%s", attention_impl_name(impl),
                  names[i % ATTENTION_NUMBERS]);
-        check_number_matters(name, NULL, &(struct number_change){change_attention, i, 0});
+        check_number_matters(name, NULL, &(struct number_change){scale_attention_number, i, 0});
     }
 }
 

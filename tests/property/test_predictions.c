@@ -17,23 +17,23 @@
 
 static void folded_equals_unfolded(void)
 {
-    check_folded(40, world_make);
+    check_folded_predictions(40, world_make);
 }
 
 static void folded_stages_equal_unfolded(void)
 {
-    check_folded(25, world_make_stages);
+    check_folded_predictions(25, world_make_stages);
 }
 
 static void replicas_equal_all_ranks(void)
 {
-    int all = 30, replicated = check_folded(all, world_make_replicas);
+    int all = 30, replicated = check_folded_predictions(all, world_make_replicas);
     CHECK("half of them are planned in part", 2 * replicated >= all);
 }
 
 /* Returns the seconds of the longest chain of ops through streams, waits and host order, a lower
  * bound of the step. */
-static double critical_path(const struct property_world *w)
+static double critical_path_s(const struct property_world *w)
 {
     const struct ir *ir = &w->ir;
     double *end = heap_zalloc(ir->op.count, sizeof *end), longest = 0, host = 0;
@@ -66,7 +66,7 @@ static void no_step_is_shorter_than_it_can_be(void)
             for (uint32_t s = 0; s < w.ir.stream_count; s++)
                 busiest = fmax(busiest, busy[s]);
             CHECK(w.label, result.step_s >= busiest * (1 - 1e-9));
-            CHECK(w.label, result.step_s >= critical_path(&w) * (1 - 1e-9));
+            CHECK(w.label, result.step_s >= critical_path_s(&w) * (1 - 1e-9));
             sim_result_release(&result);
         }
         world_release(&w);
@@ -74,7 +74,7 @@ static void no_step_is_shorter_than_it_can_be(void)
 }
 
 /* Ops keep the order of their streams and their waits, and none ends before it starts. */
-static void every_order_is_kept(void)
+static void ops_keep_stream_and_wait_order(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 30; i++) {
@@ -117,7 +117,7 @@ static void peaks_never_exceed_the_arena(void)
 }
 
 /* After the last op exactly the persistent buffers are live. */
-static void memory_returns_to_its_start(void)
+static void only_persistent_memory_stays_live(void)
 {
     enum { LABELS = 96 };
     struct check_random random = check_random_make();
@@ -147,7 +147,7 @@ static void memory_returns_to_its_start(void)
 }
 
 /* The bytes that leave all GPUs and nodes (ports of the fabric and of NICs) are as many as arrive at all of them. */
-static void what_is_sent_is_received(void)
+static void bytes_sent_equal_bytes_received(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 40; i++) {
@@ -156,11 +156,11 @@ static void what_is_sent_is_received(void)
         if (world_make(&w, &random) && simulate(&w, true, &result)) {
             double out = 0, in = 0;
             for (size_t k = 0; k < result.link_load_count; k++) {
-                uint8_t kind = result.link_load[k].kind;
+                uint8_t kind = result.loads_by_link[k].kind;
                 if (kind == LINK_FABRIC_OUT || kind == LINK_NIC_OUT)
-                    out += result.link_load[k].bytes;
+                    out += result.loads_by_link[k].bytes;
                 if (kind == LINK_FABRIC_IN || kind == LINK_NIC_IN)
-                    in += result.link_load[k].bytes;
+                    in += result.loads_by_link[k].bytes;
             }
             CHECK_CLOSE(w.label, out, in, 1e-9);
             sim_result_release(&result);
@@ -169,7 +169,7 @@ static void what_is_sent_is_received(void)
     }
 }
 
-static void causes_add_up_to_the_step(void)
+static void waterfall_causes_sum_to_the_step(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 40; i++) {
@@ -279,7 +279,7 @@ static struct request request_for_all_profiles(struct check_random *random,
 
 struct step_figures {
     double step_s;
-    double updates_s; /* communication of the optimizer, on the rank where it is most */
+    double optimizer_updates_s; /* communication of the optimizer, on the rank where it is most */
     char label[320];
 };
 
@@ -309,8 +309,8 @@ static bool predict_with_profile(struct step_figures *step_figures, const struct
     if (ok) {
         step_figures->step_s = result.step_s;
         for (uint32_t rank = 0; rank < result.rank_count; rank++)
-            step_figures->updates_s =
-                fmax(step_figures->updates_s, update_seconds_of_rank(&w, &result, rank));
+            step_figures->optimizer_updates_s =
+                fmax(step_figures->optimizer_updates_s, update_seconds_of_rank(&w, &result, rank));
         sim_result_release(&result);
     }
     memcpy(step_figures->label, w.label, sizeof step_figures->label);
@@ -319,7 +319,7 @@ static bool predict_with_profile(struct step_figures *step_figures, const struct
 }
 
 /* No profile's step is shorter than that of `ideal` once ideal has the other's precision of gradients (grad_dtype,
- * ring_grad_f32, prefix_grad_f32) and its layout (bucket_elements, vocabulary_row_unit, reuse_within_elements,
+ * ring_grad_f32, prefix_grad_f32) and its layout (bucket_elements, vocabulary_row_unit, reuses_params_within_elements,
  * sharded_params_f32, reduces_after_backward, has_root_unit, offload_grain_bytes). TransformerEngine's ring
  * (ring_keeps_blocks) is another method and is left out where cp > 1. Two differences are allowed: 1e-4 of the step,
  * because sharing of links has let another profile end sooner by 6e-5; and the time by which ideal's updates take
@@ -347,7 +347,7 @@ static void no_profile_beats_ideal(void)
         same.prefix_grad_f32 = other->prefix_grad_f32;
         same.bucket_elements = other->bucket_elements;
         same.vocabulary_row_unit = other->vocabulary_row_unit;
-        same.reuse_within_elements = other->reuse_within_elements;
+        same.reuses_params_within_elements = other->reuses_params_within_elements;
         same.sharded_params_f32 = other->sharded_params_f32;
         same.reduces_after_backward = other->reduces_after_backward;
         same.has_root_unit = other->has_root_unit;
@@ -357,7 +357,7 @@ static void no_profile_beats_ideal(void)
         request.profile = ideal->name;
         if (!ok || !predict_with_profile(&ours, &request, cluster, &same))
             continue;
-        double shared = fmax(ours.updates_s - theirs.updates_s, 0);
+        double shared = fmax(ours.optimizer_updates_s - theirs.optimizer_updates_s, 0);
         CHECK(theirs.label, ours.step_s <= theirs.step_s * (1 + 1e-4) + shared);
     }
 }
@@ -388,11 +388,11 @@ static const struct check_case cases[] = {
     {"replicas equal all ranks", replicas_equal_all_ranks},
     {"no step is shorter than its busiest stream or its critical path",
      no_step_is_shorter_than_it_can_be},
-    {"every order is kept", every_order_is_kept},
+    {"every order is kept", ops_keep_stream_and_wait_order},
     {"peaks never exceed the arena", peaks_never_exceed_the_arena},
-    {"memory returns to its start", memory_returns_to_its_start},
-    {"what is sent is received", what_is_sent_is_received},
-    {"causes add up to the step", causes_add_up_to_the_step},
+    {"memory returns to its start", only_persistent_memory_stays_live},
+    {"what is sent is received", bytes_sent_equal_bytes_received},
+    {"causes add up to the step", waterfall_causes_sum_to_the_step},
     {"model flops at peak are MFU, and no more than what is executed", model_flops_at_peak_are_mfu},
     {"no profile beats ideal", no_profile_beats_ideal},
     {"the same input gives the same bytes", the_same_input_gives_the_same_bytes},

@@ -102,7 +102,7 @@ static inline bool world_of_request(struct property_world *w, struct check_rando
 /* Gives the request two or four pipeline stages, each with as many ranks as the request had, a random placement and
  * pipeline, and a batch of one to three times as many micro-batches as stages. Weights are replicated or ZeRO-1, and
  * the optimizer is on the device. */
-static inline void add_stages(struct request *request, struct check_random *random)
+static inline void add_random_stages(struct request *request, struct check_random *random)
 {
     request->pp = (int64_t)2 << check_random_i64(random, 0, 1);
     request->stage_placement = (int)check_random_i64(random, 0, STAGE_PLACEMENT_COUNT - 1);
@@ -121,7 +121,7 @@ static inline bool world_make_stages(struct property_world *w, struct check_rand
     struct request request = shapes_request(random, 2, false);
     while (request.chunk_tokens > 0) /* fpdt cuts sequences itself */
         request = shapes_request(random, 2, false);
-    add_stages(&request, random);
+    add_random_stages(&request, random);
     return world_of_request(w, random, request, 2 * request.pp * check_random_i64(random, 1, 2));
 }
 
@@ -145,7 +145,7 @@ static inline bool world_make_replicas(struct property_world *w, struct check_ra
         request.shard *= 2;
     if (request.chunk_tokens == 0 && request.model->layers > 1 &&
         check_random_i64(random, 0, 2) == 0) {
-        add_stages(&request, random);
+        add_random_stages(&request, random);
         w->model = *request.model;
         w->model.layers = 2 * request.pp;
         request.model = &w->model;

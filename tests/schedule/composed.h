@@ -58,10 +58,11 @@ static inline void composed_forward_flops(const struct ir *ir, double *products,
         if (ir->op.phase[op] != PHASE_FORWARD)
             continue;
         double flops = 0;
-        if (!work_has_documents(ir_work(ir, op)))
+        if (!work_pairs_depend_on_rank(ir_work(ir, op)))
             flops = work_flops(ir_work(ir, op)) * ranks_that_run_op(ir, op);
         for (uint32_t rank = 0;
-             work_has_documents(ir_work(ir, op)) && rank < mesh_rank_count(&ir->mesh); rank++)
+             work_pairs_depend_on_rank(ir_work(ir, op)) && rank < mesh_rank_count(&ir->mesh);
+             rank++)
             flops += ir_work_flops_on_rank(ir, ir_work(ir, op), rank);
         if (ir->op.kind[op] == WORK_MATMUL)
             *products += flops;
@@ -93,7 +94,7 @@ static inline uint32_t composed_ops(const struct ir *ir, enum work_kind kind, en
 }
 
 /* Returns the payload of all ops of the kind. */
-static inline int64_t composed_bytes(const struct ir *ir, enum work_kind kind)
+static inline int64_t composed_payload_bytes(const struct ir *ir, enum work_kind kind)
 {
     int64_t n = 0;
     for (uint32_t op = 0; op < ir->op.count; op++)

@@ -30,7 +30,7 @@ static void sizes_are_rounded_as_pytorch_does(void)
     }
 }
 
-static void a_freed_block_serves_again(void)
+static void freed_blocks_are_reused(void)
 {
     struct caching_allocator a = {0};
     uint32_t x = caching_alloc(&a, 100 * MIB);
@@ -46,7 +46,7 @@ static void a_freed_block_serves_again(void)
 
 /* A segment of 100 MiB is cut into halves; the free half of 50 MiB cannot serve 51, so it stays reserved and
  * unused. */
-static void holes_are_held_and_not_used(void)
+static void fragmented_holes_stay_reserved(void)
 {
     struct caching_allocator a = {0};
     caching_free(&a, caching_alloc(&a, 100 * MIB));
@@ -151,7 +151,7 @@ static void streams_share_no_blocks(void)
 
 /* Checks that free blocks are listed by falling size, then falling address. Returns their bytes, and raises *most to
  * the number of free blocks of a pool. */
-static uint64_t free_in_order(const struct caching_allocator *a, uint32_t *most)
+static uint64_t check_free_blocks_in_order(const struct caching_allocator *a, uint32_t *most)
 {
     uint64_t bytes = 0;
     for (int pool = 0; pool < CACHING_POOL_COUNT; pool++) {
@@ -202,19 +202,19 @@ static void check_sums(uint64_t limit, bool expandable)
             !CHECK("reserved", a.reserved_bytes >= a.used_bytes))
             break;
         if (step % 100 == 0)
-            CHECK_INT("free", (int64_t)free_in_order(&a, &most),
+            CHECK_INT("free", (int64_t)check_free_blocks_in_order(&a, &most),
                       (int64_t)(a.reserved_bytes - a.used_bytes));
     }
     while (count > 0)
         caching_free(&a, live[--count]);
     CHECK_INT("used", (int64_t)a.used_bytes, 0);
-    CHECK_INT("free", (int64_t)free_in_order(&a, &most), (int64_t)a.reserved_bytes);
+    CHECK_INT("free", (int64_t)check_free_blocks_in_order(&a, &most), (int64_t)a.reserved_bytes);
     CHECK("lists were long", expandable || most > 500);
     CHECK("segments went back where there is a limit", (a.released_bytes > 0) == (limit > 0));
     caching_release(&a);
 }
 
-static void sums_hold_for_any_order(void)
+static void random_allocations_keep_sums(void)
 {
     check_sums(0, false);
     check_sums(1024 * MIB, false);
@@ -224,8 +224,8 @@ static void sums_hold_for_any_order(void)
 
 static const struct check_case cases[] = {
     {"sizes are rounded as PyTorch does", sizes_are_rounded_as_pytorch_does},
-    {"a freed block serves again", a_freed_block_serves_again},
-    {"holes are held and not used", holes_are_held_and_not_used},
+    {"a freed block serves again", freed_blocks_are_reused},
+    {"holes are held and not used", fragmented_holes_stay_reserved},
     {"freed neighbours merge", freed_neighbours_merge},
     {"small rests are not split off", small_rests_are_not_split_off},
     {"cached segments go back before a device is full",
@@ -234,6 +234,6 @@ static const struct check_case cases[] = {
     {"pages of holes go back before a device is full",
      pages_of_holes_go_back_before_a_device_is_full},
     {"streams share no blocks", streams_share_no_blocks},
-    {"sums hold for any order", sums_hold_for_any_order},
+    {"sums hold for any order", random_allocations_keep_sums},
 };
 CHECK_MAIN("caching_allocator", cases)

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void random_products_verify(void)
+static void random_schedules_verify(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 300; i++) {
@@ -48,7 +48,7 @@ static bool all_buffers_are_touched(const struct ir *ir)
     return all;
 }
 
-static void every_part_verifies(void)
+static void all_schedule_choices_verify(void)
 {
     size_t strategies, profiles;
     const struct strategy *strategy = strategies_list(&strategies);
@@ -205,23 +205,23 @@ static void all_to_alls_move_what_ulysses_says(void)
     composed_build(&ir, &c, &request, "mha");
     int64_t tensor = 2 * (64 / 4) * 64;
     CHECK_INT("all-to-alls", composed_ops(&ir, WORK_ALL_TO_ALL, PHASE_COUNT), 2 * (4 + 4 + 4));
-    CHECK_INT("bytes", composed_bytes(&ir, WORK_ALL_TO_ALL), 2 * 12 * tensor);
+    CHECK_INT("bytes", composed_payload_bytes(&ir, WORK_ALL_TO_ALL), 2 * 12 * tensor);
     ir_release(&ir);
 
     request = composed_request(1, 4); /* 2 kv heads on 4 ranks: copied to 4, half of q's 8 */
     request.profile = "internevo";
     composed_build(&ir, &c, &request, "gqa");
-    CHECK_INT("bytes, kv copied to the ranks", composed_bytes(&ir, WORK_ALL_TO_ALL),
+    CHECK_INT("bytes, kv copied to the ranks", composed_payload_bytes(&ir, WORK_ALL_TO_ALL),
               3 * 3 * (tensor + tensor + 2 * tensor / 2));
     ir_release(&ir);
     request.profile = "deepspeed";
     composed_build(&ir, &c, &request, "gqa");
-    CHECK_INT("bytes, kv copied to all heads", composed_bytes(&ir, WORK_ALL_TO_ALL),
+    CHECK_INT("bytes, kv copied to all heads", composed_payload_bytes(&ir, WORK_ALL_TO_ALL),
               3 * 3 * 4 * tensor);
     ir_release(&ir);
 }
 
-static void fewer_activations_take_less_memory(void)
+static void saving_fewer_activations_needs_less(void)
 {
     static const int order[] = {CHOICE_ACTIVATIONS_KEEP,
                                 CHOICE_ACTIVATIONS_SELECTIVE_LAYER,
@@ -457,15 +457,15 @@ static void wrong_requests_say_what_would_do(void)
 }
 
 static const struct check_case cases[] = {
-    {"random products verify", random_products_verify},
-    {"every part of every strategy and profile verifies", every_part_verifies},
+    {"random products verify", random_schedules_verify},
+    {"every part of every strategy and profile verifies", all_schedule_choices_verify},
     {"forward flops are the model's, whatever the strategy", forward_flops_are_the_models},
     {"recomputation repeats the layers", recomputation_repeats_the_layers},
     {"what the backward does not read is not repeated",
      what_the_backward_does_not_read_is_not_repeated},
     {"all-to-alls move what Ulysses says", all_to_alls_move_what_ulysses_says},
     {"every second product or layer is repeated", every_second_product_or_layer_is_repeated},
-    {"fewer kept activations take less memory", fewer_activations_take_less_memory},
+    {"fewer kept activations take less memory", saving_fewer_activations_needs_less},
     {"copies to the host make room", offloaded_buffers_are_reused},
     {"messages that arrived make room", buffers_of_arrived_messages_are_reused},
     {"print, parse, print is the identity", print_parse_print_is_the_identity},

@@ -220,7 +220,7 @@ static void internlm_all_reduces_flat_buckets(void)
         for (uint32_t op = 0; op < ir.op.count; op++)
             if (ir.op.kind[op] == WORK_CAST)
                 bytes_of_casts[i] += work_memory_bytes(&ir.shape[ir.op.shape[op]]);
-        struct cost_chain chain[WORK_KIND_COUNT];
+        struct cost_elementwise_chain chain[WORK_KIND_COUNT];
         chains_of(c.profile, &c, true, chain);
         CHECK_INT("AdamW is one kernel, or an operator after the other",
                   chain[WORK_ADAMW].kernel_count, i == 0 ? 0 : 12);
@@ -259,7 +259,7 @@ static void dtensor_adds_operators(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = composed_request(0, 2);
-        struct cost_chain chain[WORK_KIND_COUNT];
+        struct cost_elementwise_chain chain[WORK_KIND_COUNT];
         struct ir ir;
         struct choices c;
         request.strategy = "megatron-sp";
@@ -526,7 +526,7 @@ static void tensor_ranks_hold_the_vocabulary_as_asked(void)
         for (uint32_t t = 0; t < ir.tensor_count; t++) {
             const struct tensor *x = &ir.tensor[t];
             if (strcmp(x->name, "embedding.weight") == 0 || strcmp(x->name, "head.weight") == 0)
-                tables += x->rows / (x->slice_axes[0] != 0 ? 2 : 1);
+                tables += x->rows / (x->axes_that_cut_rows_and_columns[0] != 0 ? 2 : 1);
         }
         CHECK_INT("rows of both tables", tables, rows[i].tables);
         CHECK_INT("gathers", composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
@@ -557,7 +557,7 @@ static void megatron_pads_the_vocabulary(void)
     CHECK_INT("fits", (model.vocab = 51200, tensor_share_of_model(&model, 8, 128).vocab), 6400);
 }
 
-static bool adds_to_gradients(const struct ir *ir, uint32_t op)
+static bool op_writes_gradients(const struct ir *ir, uint32_t op)
 {
     for (uint32_t k = ir->op.read_count[op];
          k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++)
@@ -588,7 +588,7 @@ static void megatron_reduces_after_the_backward(void)
         uint32_t last = 0, first = IR_NONE, zeroed = 0, looked_through = 0, bundles = 0;
         for (uint32_t op = 0; op < ir.op.count; op++) {
             enum work_kind kind = (enum work_kind)ir.op.kind[op];
-            last = adds_to_gradients(&ir, op) ? op : last;
+            last = op_writes_gradients(&ir, op) ? op : last;
             first = kind == WORK_REDUCE_SCATTER && first == IR_NONE ? op : first;
             bundles += kind == WORK_REDUCE_SCATTER;
             bool whole = ir.op.phase[op] == PHASE_BACKWARD && ir.op.region[op] == REGION_WEIGHTS;

@@ -27,7 +27,7 @@ static bool parse_right_plan(struct core_plan *plan, const char *text)
 /* ---- by hand ---- */
 
 /* Documents of 8, 4 and 4 tokens on 2 ranks have 56 pairs. A window of 3 over 16 tokens on 4 ranks lets 45 through. */
-static void loads_by_hand(void)
+static void core_plan_pair_loads_by_hand(void)
 {
     static const struct {
         const char *label, *text;
@@ -126,7 +126,7 @@ static void least_bytes_by_hand(void)
     CHECK_CLOSE("own keys suffice", coverage_bound_of_bytes(64 * own, 64, own, &whole, true), 0, 0);
 }
 
-static void faults_have_counterexamples(void)
+static void plan_faults_name_counterexamples(void)
 {
     static const struct {
         const char *text, *message;
@@ -234,7 +234,7 @@ static int tile_count_of_pair(const struct core_sequence *s, bool backward, int6
     return count;
 }
 
-static int owners_of(const struct core_sequence *s, int64_t token)
+static int count_owners_of_token(const struct core_sequence *s, int64_t token)
 {
     int count = 0;
     for (size_t i = 0; i < s->run_count; i++)
@@ -251,7 +251,7 @@ static bool has_backward(const struct core_sequence *s)
 }
 
 /* True if sequence 0 of a plan is right, which is checked for every token and every pair. */
-static bool is_right(const struct core_plan *plan)
+static bool plan_is_right_by_brute_force(const struct core_plan *plan)
 {
     const struct core_sequence *s = &plan->sequence[0];
     int64_t owned[4] = {0};
@@ -264,7 +264,7 @@ static bool is_right(const struct core_plan *plan)
         if (owned[r] * plan->rank_count != s->tokens)
             return false;
     for (int64_t q = 0; q < s->tokens; q++) {
-        if (owners_of(s, q) != 1)
+        if (count_owners_of_token(s, q) != 1)
             return false;
         for (int64_t k = 0; s->tile_count > 0 && k <= q; k++)
             for (int pass = 0; pass < (has_backward(s) ? 2 : 1); pass++)
@@ -296,7 +296,7 @@ static bool begins(const char *text, const char *start)
 
 /* True if the fault that a message states is in sequence 0 of the plan; false, too, for a message
  * of another form. */
-static bool is_proved(const struct core_plan *plan, const char *message)
+static bool fault_of_message_is_real(const struct core_plan *plan, const char *message)
 {
     const struct core_sequence *s = &plan->sequence[0];
     const char *at = strstr(message, "sequence 0: ");
@@ -312,11 +312,11 @@ static bool is_proved(const struct core_plan *plan, const char *message)
     if (begins(at, "query ") && strstr(at, " are in two tiles") != NULL)
         return sees(plan, a, b) && tile_count_of_pair(s, backward, a, b) >= 2;
     if (begins(at, "token ") && strstr(at, " has two owners") != NULL)
-        return owners_of(s, a) >= 2;
+        return count_owners_of_token(s, a) >= 2;
     if (begins(at, "token ") && strstr(at, " has no owner") != NULL)
-        return owners_of(s, a) == 0;
+        return count_owners_of_token(s, a) == 0;
     if (begins(at, "token ") && strstr(at, " has an owner, but the documents end at token") != NULL)
-        return owners_of(s, a) > 0 && a >= s->tokens && b == s->tokens;
+        return count_owners_of_token(s, a) > 0 && a >= s->tokens && b == s->tokens;
     if (begins(at, "the tile of query ") && strstr(at, " ends at") != NULL) {
         for (size_t i = 0; i < s->tile_count; i++)
             if (s->tile[i].first_query == a && s->tile[i].first_key == b &&
@@ -334,7 +334,7 @@ static bool is_proved(const struct core_plan *plan, const char *message)
 }
 
 /* Checks the loads of a right plan against every pair, and against the lower bounds. */
-static void check_loads(const struct core_plan *plan, const char *label)
+static void check_loads_against_pairs(const struct core_plan *plan, const char *label)
 {
     const struct core_sequence *s = &plan->sequence[0];
     struct coverage_load load[4];
@@ -391,7 +391,7 @@ static void check_loads(const struct core_plan *plan, const char *label)
  * 4 + 8 + 12 rows, and the rank of its last token 12; one of 10 and one of 6 on four take 2 * 2 + 4
  * and 2 rows, and the rank of the longer one's last token 6. With a window of 3 there are so few
  * pairs (45) that the bound is 0. */
-static void least_keys_by_hand(void)
+static void least_moved_key_rows_by_hand(void)
 {
     static const int64_t three[] = {8, 12, 16}, one[] = {16}, two[] = {10, 16};
     static const struct {
@@ -418,7 +418,7 @@ static void least_keys_by_hand(void)
 
 /* Random plans are right, print as they are read, and load ranks as every pair says. Of plans with one field changed,
  * each is rejected with a fault that is there, or is right by every pair. */
-static void plans_and_mutants(void)
+static void mutated_core_plans_are_judged_right(void)
 {
     struct check_random random = check_random_make();
     int rejected = 0, accepted = 0;
@@ -431,16 +431,16 @@ static void plans_and_mutants(void)
             core_plan_print(&again, &plan);
             CHECK_TEXT("printed", again.data, text.data);
             CHECK_INT(text.data, core_plan_check(&plan, "t", &diag), STATUS_OK);
-            CHECK(text.data, is_right(&plan));
-            check_loads(&plan, text.data);
+            CHECK(text.data, plan_is_right_by_brute_force(&plan));
+            check_loads_against_pairs(&plan, text.data);
             plan_change_one_field(&plan, &random);
             bool right = core_plan_check(&plan, "t", &diag) == STATUS_OK;
             if (right)
-                CHECK(text.data, is_right(&plan));
+                CHECK(text.data, plan_is_right_by_brute_force(&plan));
             else
-                CHECK(diag.text, is_proved(&plan, diag.text));
+                CHECK(diag.text, fault_of_message_is_real(&plan, diag.text));
             if (right)
-                check_loads(&plan, text.data);
+                check_loads_against_pairs(&plan, text.data);
             rejected += !right;
             accepted += right;
         }
@@ -453,11 +453,11 @@ static void plans_and_mutants(void)
 }
 
 static const struct check_case cases[] = {
-    {"loads by hand", loads_by_hand},
+    {"loads by hand", core_plan_pair_loads_by_hand},
     {"least bytes by hand", least_bytes_by_hand},
-    {"least keys by hand", least_keys_by_hand},
-    {"faults have counterexamples", faults_have_counterexamples},
+    {"least keys by hand", least_moved_key_rows_by_hand},
+    {"faults have counterexamples", plan_faults_name_counterexamples},
     {"bad texts", wrong_texts_are_refused},
-    {"plans and mutants", plans_and_mutants},
+    {"plans and mutants", mutated_core_plans_are_judged_right},
 };
 CHECK_MAIN("core plan", cases)

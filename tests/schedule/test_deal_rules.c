@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Writes the owners of all tokens, a digit each. */
-static void put_owners(char *text, const struct token_deal *deal)
+static void write_owner_of_each_token(char *text, const struct token_deal *deal)
 {
     for (uint32_t rank = 0; rank < deal->rank_count; rank++)
         for (uint32_t i = deal->first_run[rank]; i < deal->first_run[rank + 1]; i++)
@@ -80,8 +80,8 @@ static void owners_by_hand(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct arena arena = {0};
         char text[20] = {0};
-        put_owners(text,
-                   dealt(&arena, rows[i].rule, rows[i].ranks, &rows[i].documents, rows[i].windows));
+        write_owner_of_each_token(
+            text, dealt(&arena, rows[i].rule, rows[i].ranks, &rows[i].documents, rows[i].windows));
         CHECK_TEXT(rows[i].rule, text, rows[i].owners);
         arena_release(&arena);
     }

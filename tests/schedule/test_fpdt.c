@@ -117,7 +117,7 @@ static double live_exchange_tensors(const struct ir *ir, int k)
     return sum;
 }
 
-static void a_block_is_table_2(void)
+static void block_memory_is_that_of_table_2(void)
 {
     struct ir ir = {0};
     struct choices c;
@@ -150,7 +150,7 @@ static void a_block_is_table_2(void)
 }
 
 /* Tensors of one of u chunks are 1/u of those of Table 2. */
-static void a_chunk_is_its_share(void)
+static void chunk_memory_is_its_share(void)
 {
     enum { U = 8 };
     struct ir ir = {0};
@@ -235,7 +235,7 @@ static void the_public_code_copies_what_it_says(void)
 
 /* The profile ideal copies only what the method needs: no zeros, nothing that is already on the device, and no dq
  * that is complete. */
-static void the_ideal_copies_less(void)
+static void ideal_profile_copies_only_needs(void)
 {
     for (int64_t u = 2; u <= 8; u++) {
         char label[32];
@@ -373,10 +373,10 @@ static void pieces_are_summed_as_the_public_code_does(void)
 
 static const struct check_case cases[] = {
     {"pieces are summed as the public code does", pieces_are_summed_as_the_public_code_does},
-    {"a block is Table 2", a_block_is_table_2},
-    {"a chunk is its share", a_chunk_is_its_share},
+    {"a block is Table 2", block_memory_is_that_of_table_2},
+    {"a chunk is its share", chunk_memory_is_its_share},
     {"the public code copies what it says", the_public_code_copies_what_it_says},
-    {"the ideal copies less", the_ideal_copies_less},
+    {"the ideal copies less", ideal_profile_copies_only_needs},
     {"grouped queries move less with queries outside",
      grouped_queries_move_less_with_queries_outside},
     {"smaller chunks take less memory", smaller_chunks_take_less_memory},

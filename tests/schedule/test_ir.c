@@ -46,7 +46,7 @@ static void an_empty_ir_is_all_zero(void)
     ir_release(&ir);
 }
 
-static void equal_rows_are_one_row(void)
+static void equal_group_rows_are_stored_once(void)
 {
     struct ir ir = {.mesh = {2, {{"cp", 4}, {"hp", 2}}}};
     static const uint32_t odd[] = {1, 3};
@@ -226,7 +226,7 @@ static void free_sets_are_lists_of_ops(void)
     ir_release(&ir);
 }
 
-static void some_ops_hold_the_host(void)
+static void some_work_kinds_block_the_host(void)
 {
     struct ir ir = {.mesh = {1, {{"dp", 2}}}};
     const struct axis_set dp = {0, 0, NULL};
@@ -253,7 +253,7 @@ static void some_ops_hold_the_host(void)
     ir_release(&ir);
 }
 
-static void texts_that_can_name_something(void)
+static void valid_ir_names_are_told_from_invalid(void)
 {
     static const char *const good[] = {"a", "_x", "comm.hp", "layers.3/w-1:2", "KV0"};
     static const char *const bad[] = {"",   "0a",   ".a",  "a b",     "a=b",
@@ -301,15 +301,15 @@ static void shapes_that_are_too_large_are_refused(void)
 
 static const struct check_case cases[] = {
     {"an empty ir is all-zero", an_empty_ir_is_all_zero},
-    {"equal rows are one row", equal_rows_are_one_row},
+    {"equal rows are one row", equal_group_rows_are_stored_once},
     {"buffers are numbered by stem", buffers_are_numbered_by_stem},
     {"leading zeros belong to the stem", leading_zeros_belong_to_the_stem},
     {"shapes are interned without leftovers", shapes_are_interned_without_leftovers},
     {"views are whole buffers or ranges", views_are_whole_buffers_or_ranges},
     {"ops go to the last role", ops_go_to_the_last_role},
     {"free sets are lists of ops", free_sets_are_lists_of_ops},
-    {"some ops hold the host", some_ops_hold_the_host},
-    {"texts that can name something", texts_that_can_name_something},
+    {"some ops hold the host", some_work_kinds_block_the_host},
+    {"texts that can name something", valid_ir_names_are_told_from_invalid},
     {"names of a table differ", names_of_a_table_differ},
     {"shapes that are too large are refused", shapes_that_are_too_large_are_refused},
 };

@@ -234,7 +234,7 @@ static void add_random_buffer(struct ir *ir, struct check_random *random)
 static int64_t random_param(const struct ir *ir, struct check_random *random,
                             const struct work_param *param)
 {
-    if (param->is_group)
+    if (param->is_value_group_id)
         return pick(random, ir->group_count + param->optional);
     if (param->value_names)
         return pick(random, param->value_count);
@@ -304,7 +304,7 @@ static void make_random_schedule(struct ir *ir, struct check_random *random)
     }
 }
 
-#define SAME_COLUMN(label, a, b, count) CHECK(label, memcmp(a, b, (count) * sizeof *(a)) == 0)
+#define CHECK_SAME_COLUMN(label, a, b, count) CHECK(label, memcmp(a, b, (count) * sizeof *(a)) == 0)
 
 static void check_equal_tables(const struct ir *a, const struct ir *b)
 {
@@ -313,28 +313,28 @@ static void check_equal_tables(const struct ir *a, const struct ir *b)
         !CHECK_INT("shapes", b->shape_count, a->shape_count))
         return;
     if (ops > 0) {
-        SAME_COLUMN("kind", a->op.kind, b->op.kind, ops);
-        SAME_COLUMN("stream", a->op.stream, b->op.stream, ops);
-        SAME_COLUMN("phase", a->op.phase, b->op.phase, ops);
-        SAME_COLUMN("region", a->op.region, b->op.region, ops);
-        SAME_COLUMN("layer", a->op.layer, b->op.layer, ops);
-        SAME_COLUMN("chunk", a->op.chunk, b->op.chunk, ops);
-        SAME_COLUMN("step", a->op.step, b->op.step, ops);
-        SAME_COLUMN("micro", a->op.micro, b->op.micro, ops);
-        SAME_COLUMN("guard", a->op.guard, b->op.guard, ops);
-        SAME_COLUMN("shape", a->op.shape, b->op.shape, ops);
-        SAME_COLUMN("operands", a->op.operand_begin, b->op.operand_begin, ops);
-        SAME_COLUMN("wait_begin", a->op.wait_begin, b->op.wait_begin, ops);
+        CHECK_SAME_COLUMN("kind", a->op.kind, b->op.kind, ops);
+        CHECK_SAME_COLUMN("stream", a->op.stream, b->op.stream, ops);
+        CHECK_SAME_COLUMN("phase", a->op.phase, b->op.phase, ops);
+        CHECK_SAME_COLUMN("region", a->op.region, b->op.region, ops);
+        CHECK_SAME_COLUMN("layer", a->op.layer, b->op.layer, ops);
+        CHECK_SAME_COLUMN("chunk", a->op.chunk, b->op.chunk, ops);
+        CHECK_SAME_COLUMN("step", a->op.step, b->op.step, ops);
+        CHECK_SAME_COLUMN("micro", a->op.micro, b->op.micro, ops);
+        CHECK_SAME_COLUMN("guard", a->op.guard, b->op.guard, ops);
+        CHECK_SAME_COLUMN("shape", a->op.shape, b->op.shape, ops);
+        CHECK_SAME_COLUMN("operands", a->op.operand_begin, b->op.operand_begin, ops);
+        CHECK_SAME_COLUMN("wait_begin", a->op.wait_begin, b->op.wait_begin, ops);
     }
-    SAME_COLUMN("memory", a->buffer.memory, b->buffer.memory, buffers);
-    SAME_COLUMN("dtype", a->buffer.dtype, b->buffer.dtype, buffers);
-    SAME_COLUMN("flags", a->buffer.flags, b->buffer.flags, buffers);
-    SAME_COLUMN("binding", a->buffer.binding, b->buffer.binding, buffers);
-    SAME_COLUMN("dims", a->buffer.dims, b->buffer.dims, buffers);
-    SAME_COLUMN("stem", a->buffer.stem, b->buffer.stem, buffers);
-    SAME_COLUMN("number", a->buffer.number, b->buffer.number, buffers);
-    SAME_COLUMN("offset", a->buffer.offset, b->buffer.offset, buffers);
-    SAME_COLUMN("free_count", a->buffer.free_count, b->buffer.free_count, buffers);
+    CHECK_SAME_COLUMN("memory", a->buffer.memory, b->buffer.memory, buffers);
+    CHECK_SAME_COLUMN("dtype", a->buffer.dtype, b->buffer.dtype, buffers);
+    CHECK_SAME_COLUMN("flags", a->buffer.flags, b->buffer.flags, buffers);
+    CHECK_SAME_COLUMN("binding", a->buffer.binding, b->buffer.binding, buffers);
+    CHECK_SAME_COLUMN("dims", a->buffer.dims, b->buffer.dims, buffers);
+    CHECK_SAME_COLUMN("stem", a->buffer.stem, b->buffer.stem, buffers);
+    CHECK_SAME_COLUMN("number", a->buffer.number, b->buffer.number, buffers);
+    CHECK_SAME_COLUMN("offset", a->buffer.offset, b->buffer.offset, buffers);
+    CHECK_SAME_COLUMN("free_count", a->buffer.free_count, b->buffer.free_count, buffers);
     for (uint32_t i = 0; i < a->shape_count; i++)
         CHECK("shape", memcmp(a->shape[i].p, b->shape[i].p, sizeof a->shape[i].p) == 0 &&
                            a->shape[i].in == b->shape[i].in && a->shape[i].out == b->shape[i].out);

@@ -12,7 +12,7 @@
 enum { TOKENS = 1024, LAYER = 1, LAYERS = 3 };
 
 /* Returns a model with the recorded sizes; h, f, heads and head dim are those of kept_bytes.py. */
-static struct transformer model_of(const char *name)
+static struct transformer recorded_model_of(const char *name)
 {
     struct transformer m = {.name = "recorded",
                             .layers = LAYERS,
@@ -67,13 +67,13 @@ static struct live_span *live_spans_of(const struct ir *ir)
 }
 
 /* True for parameters, gradients and buffers that are never freed: they belong to no layer's pass. */
-static bool is_state(const struct ir *ir, uint32_t b)
+static bool is_state_buffer(const struct ir *ir, uint32_t b)
 {
     return ir->buffer.free_count[b] == 0 || ir->buffer.category[b] == CATEGORY_GRADIENT ||
            ir->buffer.category[b] == CATEGORY_PARAMETER;
 }
 
-static bool in_backward(const struct ir *ir, uint32_t op)
+static bool runs_in_backward(const struct ir *ir, uint32_t op)
 {
     return ir->op.phase[op] == PHASE_BACKWARD || ir->op.phase[op] == PHASE_RECOMPUTE;
 }
@@ -84,9 +84,10 @@ static double kept(const struct ir *ir, const struct live_span *live_span)
 {
     double bytes = 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
-        if (!is_state(ir, b) && live_span[b].first != IR_NONE &&
+        if (!is_state_buffer(ir, b) && live_span[b].first != IR_NONE &&
             ir->op.layer[live_span[b].first] == LAYER &&
-            ir->op.phase[live_span[b].first] == PHASE_FORWARD && in_backward(ir, live_span[b].last))
+            ir->op.phase[live_span[b].first] == PHASE_FORWARD &&
+            runs_in_backward(ir, live_span[b].last))
             bytes += (double)ir_buffer_bytes(ir, (buffer_id){b});
     return bytes / TOKENS;
 }
@@ -98,12 +99,12 @@ static double peak(const struct ir *ir, const struct live_span *live_span)
     double before = -1, most = 0, gradients = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         double live = 0, made = 0;
-        if (ir->op.layer[op] != LAYER || !in_backward(ir, op) ||
+        if (ir->op.layer[op] != LAYER || !runs_in_backward(ir, op) ||
             ir->op.region[op] == REGION_WEIGHTS)
             continue;
         for (uint32_t b = 0; b < ir->buffer.count; b++) {
             const double bytes = (double)ir_buffer_bytes(ir, (buffer_id){b});
-            if (is_state(ir, b) || live_span[b].last < op || live_span[b].first > op)
+            if (is_state_buffer(ir, b) || live_span[b].last < op || live_span[b].first > op)
                 continue;
             live += bytes;
             made += live_span[b].first == op ? bytes : 0;
@@ -141,13 +142,13 @@ static struct request request_of(char *const column[COLUMNS], const struct trans
 enum { RECORDED_ROWS = 64 };
 
 /* A row of kept.csv: as it is, for messages, and cut into columns. */
-struct recorded_row {
+struct kept_csv_row {
     char line[96], cut[96];
     char *column[COLUMNS];
 };
 
 /* Reads the rows of kept.csv after its first line, and returns their number. */
-static size_t read_recorded_rows(struct recorded_row row[RECORDED_ROWS])
+static size_t read_recorded_rows(struct kept_csv_row row[RECORDED_ROWS])
 {
     struct text csv = {0};
     struct diag diag = {0};
@@ -155,7 +156,7 @@ static size_t read_recorded_rows(struct recorded_row row[RECORDED_ROWS])
     CHECK_INT("csv", text_read(&csv, check_path("data/pytorch/kept.csv"), &diag), STATUS_OK);
     for (char *line = strchr(csv.data, '\n') + 1, *end;
          count < RECORDED_ROWS && (end = strchr(line, '\n')) != NULL; line = end + 1, count++) {
-        struct recorded_row *r = &row[count];
+        struct kept_csv_row *r = &row[count];
         snprintf(r->line, sizeof r->line, "%.*s", (int)(end - line), line);
         snprintf(r->cut, sizeof r->cut, "%s", r->line);
         char *at = r->cut;
@@ -173,7 +174,7 @@ static size_t read_recorded_rows(struct recorded_row row[RECORDED_ROWS])
 
 /* Returns what PyTorch keeps in row i. A row that has only a peak keeps what the row with the same
  * layer, dtype, kernels and activations does. */
-static double kept_bytes_of_pytorch(const struct recorded_row *row, size_t count, size_t i)
+static double kept_bytes_of_pytorch(const struct kept_csv_row *row, size_t count, size_t i)
 {
     for (size_t k = 0; k < count && row[i].column[KEPT][0] == '\0'; k++) {
         bool same = row[k].column[KEPT][0] != '\0';
@@ -189,12 +190,12 @@ static double kept_bytes_of_pytorch(const struct recorded_row *row, size_t count
  * makes again in the backward. */
 static void layers_keep_what_pytorch_keeps(void)
 {
-    static struct recorded_row rows[RECORDED_ROWS];
+    static struct kept_csv_row rows[RECORDED_ROWS];
     const size_t count = read_recorded_rows(rows);
     int kept_rows = 0, peak_rows = 0;
     for (size_t i = 0; i < count; i++) {
-        const struct recorded_row *row = &rows[i];
-        const struct transformer model = model_of(row->column[LAYER_NAME]);
+        const struct kept_csv_row *row = &rows[i];
+        const struct transformer model = recorded_model_of(row->column[LAYER_NAME]);
         const struct request request = request_of(row->column, &model);
         struct choices c;
         struct ir ir;
@@ -251,7 +252,7 @@ static void adapters_keep_what_peft_keeps(void)
         if (!CHECK_INT(label, sscanf(label, "%15[^,],%63[^,],%n", layer, targets, &size), 2))
             break;
         const double theirs = strtod(label + size, NULL);
-        struct transformer model = model_of(layer);
+        struct transformer model = recorded_model_of(layer);
         model.adapter_rank = 16;
         model.adapter_targets = targets_of(targets);
         char *const column[COLUMNS] = {layer, "bf16", "eager", "keep", "", ""};
@@ -301,7 +302,7 @@ static uint32_t op_at_moment(const struct ir *ir, const char *name)
     const bool of_layer =
         strncmp(name, backward, size) == 0 && parse_i64(name + size, strlen(name + size), &layer);
     for (uint32_t op = 0; op < ir->op.count; op++) {
-        if (of_layer && ir->op.layer[op] == layer && in_backward(ir, op))
+        if (of_layer && ir->op.layer[op] == layer && runs_in_backward(ir, op))
             return op;
         if (ir->op.phase[op] == PHASE_FORWARD)
             region_end = op;
@@ -318,7 +319,7 @@ static void copies_of_autocast_live_as_pytorchs(void)
 {
     struct text csv = {0};
     struct diag diag = {0};
-    const struct transformer model = model_of("llama");
+    const struct transformer model = recorded_model_of("llama");
     int rows = 0;
     CHECK_INT("csv", text_read(&csv, check_path("data/pytorch/autocast.csv"), &diag), STATUS_OK);
     for (char *line = strchr(csv.data, '\n') + 1, *end; (end = strchr(line, '\n')) != NULL;
@@ -355,7 +356,7 @@ static void copies_of_autocast_live_as_pytorchs(void)
 /* Under autocast the residual stream is in fp32, also where a stage receives it: its buffers have room for it. */
 static void stages_keep_a_residual_in_fp32(void)
 {
-    struct transformer model = model_of("llama");
+    struct transformer model = recorded_model_of("llama");
     model.layers = 4;
     for (int64_t pp = 1; pp <= 2; pp++) {
         struct request r = composed_request(0, pp);
@@ -405,7 +406,7 @@ static void nanotrons_layers_keep_views_and_gathered_inputs(void)
         {"tensor ranks", 8, 2, 2, 2560 + (2560 + 2048 + 2048 + 14336 + 32 + 8 + 2048 + 1024) / 2.0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct transformer model = model_of("llama");
+        struct transformer model = recorded_model_of("llama");
         model.kv_heads = rows[i].kv_heads;
         struct request r = composed_request(0, rows[i].tp);
         struct choices c;
@@ -430,7 +431,7 @@ static void nanotrons_layers_keep_views_and_gathered_inputs(void)
 /* nanotron adds gradients of weights to those in fp32 when the backward of a micro-batch has ended. */
 static void nanotrons_gradients_are_added_after_the_backward(void)
 {
-    const struct transformer model = model_of("llama");
+    const struct transformer model = recorded_model_of("llama");
     struct request r = composed_request(0, 1);
     struct choices c;
     struct ir ir;

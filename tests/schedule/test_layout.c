@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* These return positions in layouts that do not depend on documents. */
-static int64_t global_of(const struct token_layout *layout, uint32_t c, uint32_t h, int64_t p)
+static int64_t global_position_of(const struct token_layout *layout, uint32_t c, uint32_t h,
+                                  int64_t p)
 {
     return layout_global_position(layout, NULL, c, h, p);
 }
@@ -49,7 +50,7 @@ static void every_layout_is_a_permutation(void)
         for (uint32_t c = 0; c < layout->cp; c++)
             for (uint32_t h = 0; h < layout->hp; h++)
                 for (int64_t p = 0; p < n; p++) {
-                    int64_t token = global_of(layout, c, h, p);
+                    int64_t token = global_position_of(layout, c, h, p);
                     if (CHECK(label(layout), token >= 0 && token < layout->sequence_tokens))
                         CHECK(label(layout), !owned[token]++);
                 }
@@ -73,7 +74,8 @@ static void the_head_group_gathers_what_a_context_rank_owns(void)
             for (int64_t chunk = 0; chunk < layout->chunk_count; chunk++)
                 for (uint32_t h = 0; h < layout->hp; h++)
                     for (int64_t k = 0; k < piece && chunk * piece + k < n; k++, p++)
-                        CHECK_INT(label(layout), global_of(layout, c, h, chunk * piece + k),
+                        CHECK_INT(label(layout),
+                                  global_position_of(layout, c, h, chunk * piece + k),
                                   gathered(layout, c, p));
         }
     }
@@ -81,7 +83,7 @@ static void the_head_group_gathers_what_a_context_rank_owns(void)
 
 /* Causal masks compare local positions, so gathered tokens must ascend within each slice of a zigzag pair, and the
  * second slice must come after the first. */
-static void gathered_tokens_ascend(void)
+static void gathered_tokens_ascend_within_slices(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
         const struct token_layout *layout = &layouts[i];
@@ -97,18 +99,18 @@ static void rank_ordinal_chunks_are_the_sequence_in_order(void)
     for (int64_t p = 0; p < layout.sequence_tokens; p++)
         CHECK_INT("gathered", gathered(&layout, 0, p), p);
     /* Piece i P + r is rank r's i-th chunk: pieces of 8 tokens, P = 4. */
-    CHECK_INT("rank 2, chunk 1", global_of(&layout, 0, 2, 8), (1 * 4 + 2) * 8);
+    CHECK_INT("rank 2, chunk 1", global_position_of(&layout, 0, 2, 8), (1 * 4 + 2) * 8);
     /* 80 tokens in chunks of 32: the last one has pieces of 4. */
     const struct token_layout shorter = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 32, NULL};
-    CHECK_INT("rank 3, the last chunk", global_of(&shorter, 0, 3, 17), 64 + 3 * 4 + 1);
+    CHECK_INT("rank 3, the last chunk", global_position_of(&shorter, 0, 3, 17), 64 + 3 * 4 + 1);
 }
 
 static void zigzag_gives_the_slice_pair(void)
 {
     const struct token_layout layout = {LAYOUT_ZIGZAG, 4, 1, 1, 64, 0, NULL};
     for (uint32_t c = 0; c < 4; c++) {
-        CHECK_INT("first slice", global_of(&layout, c, 0, 0), 8 * c);
-        CHECK_INT("second slice", global_of(&layout, c, 0, 8), 8 * (7 - c));
+        CHECK_INT("first slice", global_position_of(&layout, c, 0, 0), 8 * c);
+        CHECK_INT("second slice", global_position_of(&layout, c, 0, 8), 8 * (7 - c));
     }
 }
 
@@ -125,7 +127,8 @@ static void the_two_dimensional_zigzag_is_loongtrain_s(void)
                     int64_t k =
                         h < hp / 2 ? 2 * h + c * hp : 2 * dsp - 2 - 2 * (hp - 1 - h) - c * hp;
                     for (int64_t p = 0; p < 2 * slice; p++)
-                        CHECK_INT(label(&layout), global_of(&layout, (uint32_t)c, (uint32_t)h, p),
+                        CHECK_INT(label(&layout),
+                                  global_position_of(&layout, (uint32_t)c, (uint32_t)h, p),
                                   k * slice + p);
                 }
         }
@@ -192,7 +195,7 @@ static void chunks_of_given_lengths_cut_over_the_ranks(void)
     struct diag diag = {0};
     CHECK("fits", layout_check(&layout, (struct loc){0}, &diag) == STATUS_OK);
     for (size_t i = 0; i < ARRAY_LEN(at); i++)
-        CHECK_INT("rank 1", global_of(&layout, 0, 1, at[i]), rank_1[i]);
+        CHECK_INT("rank 1", global_position_of(&layout, 0, 1, at[i]), rank_1[i]);
     for (int64_t p = 0; p < layout.sequence_tokens; p++)
         CHECK_INT("gathered", gathered(&layout, 0, p), p);
     CHECK("too few", layout_check(&longer, (struct loc){0}, &diag) != STATUS_OK);
@@ -207,7 +210,7 @@ static const struct check_case cases[] = {
     {"every layout is a permutation", every_layout_is_a_permutation},
     {"the head group gathers what a context rank owns",
      the_head_group_gathers_what_a_context_rank_owns},
-    {"gathered tokens ascend", gathered_tokens_ascend},
+    {"gathered tokens ascend", gathered_tokens_ascend_within_slices},
     {"rank-ordinal chunks are the sequence in order",
      rank_ordinal_chunks_are_the_sequence_in_order},
     {"zigzag gives the slice pair", zigzag_gives_the_slice_pair},

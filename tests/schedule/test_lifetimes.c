@@ -27,7 +27,7 @@ struct touch_matrix {
 };
 
 /* True if buffer a is freed, and every op of its free set comes before every op that accesses b. */
-static bool ends_before(const struct touch_matrix *t, uint32_t a, uint32_t b)
+static bool buffer_ends_before(const struct touch_matrix *t, uint32_t a, uint32_t b)
 {
     const struct ir *ir = t->ir;
     if (liveness_is_persistent(ir, a) || ir->buffer.free_count[a] == 0)
@@ -41,7 +41,7 @@ static bool ends_before(const struct touch_matrix *t, uint32_t a, uint32_t b)
     return true;
 }
 
-static bool is_touched(const struct touch_matrix *t, uint32_t buffer)
+static bool buffer_is_touched(const struct touch_matrix *t, uint32_t buffer)
 {
     for (uint32_t op = 0; op < t->ops; op++)
         if (t->touched[(size_t)buffer * t->ops + op])
@@ -49,7 +49,7 @@ static bool is_touched(const struct touch_matrix *t, uint32_t buffer)
     return false;
 }
 
-static void check_free_sets(const struct touch_matrix *t, uint16_t role)
+static void check_free_sets_are_minimal(const struct touch_matrix *t, uint16_t role)
 {
     const struct ir *ir = t->ir;
     uint32_t not_minimal = 0, not_covered = 0, of_persistent = 0, empty = 0;
@@ -62,7 +62,7 @@ static void check_free_sets(const struct touch_matrix *t, uint16_t role)
             of_persistent += count;
             continue;
         }
-        empty += (count == 0) != !is_touched(t, b);
+        empty += (count == 0) != !buffer_is_touched(t, b);
         for (uint32_t op = 0; op < t->ops; op++) {
             bool in = false, earlier = false, touches = t->touched[(size_t)b * t->ops + op];
             for (uint32_t k = 0; k < count; k++) {
@@ -79,7 +79,7 @@ static void check_free_sets(const struct touch_matrix *t, uint16_t role)
     CHECK_INT("free sets empty for no reason", empty, 0);
 }
 
-static void check_plan(const struct touch_matrix *t, uint16_t role)
+static void check_planned_offsets(const struct touch_matrix *t, uint16_t role)
 {
     const struct ir *ir = t->ir;
     uint32_t overlaps = 0, outside = 0, unaligned = 0, unplanned = 0;
@@ -87,7 +87,7 @@ static void check_plan(const struct touch_matrix *t, uint16_t role)
         if (ir->buffer.role[a] != role)
             continue;
         uint64_t a_begin = ir->buffer.offset[a];
-        if (!liveness_is_persistent(ir, a) && !is_touched(t, a)) {
+        if (!liveness_is_persistent(ir, a) && !buffer_is_touched(t, a)) {
             unplanned += a_begin != UINT64_MAX;
             continue;
         }
@@ -101,7 +101,7 @@ static void check_plan(const struct touch_matrix *t, uint16_t role)
             uint64_t b_begin = ir->buffer.offset[b];
             uint64_t b_end = b_begin + ir_buffer_bytes(ir, (buffer_id){b});
             if (a_begin < b_end && b_begin < a_end)
-                overlaps += !ends_before(t, a, b) && !ends_before(t, b, a);
+                overlaps += !buffer_ends_before(t, a, b) && !buffer_ends_before(t, b, a);
         }
     }
     CHECK_INT("buffers that overlap while both may be live", overlaps, 0);
@@ -133,8 +133,8 @@ static void live_buffers_never_overlap(void)
                                      .ops = ir.role[role].op_count,
                                      .before = order_by_closure(&ir, role),
                                      .touched = touch_matrix(&ir, role)};
-            check_free_sets(&t, role);
-            check_plan(&t, role);
+            check_free_sets_are_minimal(&t, role);
+            check_planned_offsets(&t, role);
             free(t.before);
             free(t.touched);
         }
@@ -144,7 +144,7 @@ static void live_buffers_never_overlap(void)
 
 /* In a chain of adds on one stream each buffer is read once, by the op after its writer. So two buffers are live at a
  * time, and the arena is no larger. */
-static void a_chain_packs_without_loss(void)
+static void chain_of_adds_needs_two_live_buffers(void)
 {
     struct ir ir = {0};
     ir_add_role(&ir, "all", NULL, 0);
@@ -199,7 +199,7 @@ static void a_schedule_without_ops_is_planned(void)
 
 static const struct check_case cases[] = {
     {"live buffers never overlap", live_buffers_never_overlap},
-    {"a chain packs without loss", a_chain_packs_without_loss},
+    {"a chain packs without loss", chain_of_adds_needs_two_live_buffers},
     {"a schedule without ops is planned", a_schedule_without_ops_is_planned},
 };
 CHECK_MAIN("lifetimes", cases)

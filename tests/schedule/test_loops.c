@@ -33,7 +33,7 @@ static bool flatten(struct text *out, const char *text, size_t size)
     "stream compute compute\n"                                                                     \
     "stream d2h d2h\n"
 
-#define FLAT_HEAD                                                                                  \
+#define FLAT_SCHEDULE_HEAD                                                                         \
     "longhaul schedule 1\n"                                                                        \
     "mesh g=1\n"                                                                                   \
     "stream compute compute\n"                                                                     \
@@ -54,16 +54,17 @@ static const char looped[] =
          "op 9 fill compute count=8 waits A.1[2],@2 writes x0\n"
          "alias A[0] .0=7 .1=9\n";
 
-static const char flat[] = FLAT_HEAD "buffer y0 pinned u8 [8] workspace persistent\n"
-                                     "buffer x0 hbm u8 [8] activation layer=0 free=5\n"
-                                     "buffer x2 hbm u8 [8] activation layer=1 free=2\n"
-                                     "buffer x4 hbm u8 [8] activation layer=2 free=4\n"
-                                     "op 0 fill compute count=8 writes x0\n"
-                                     "op 1 fill compute count=8 waits 0 writes x2 layer=1\n"
-                                     "op 2 d2h d2h bytes=8 waits 1 reads x2 writes y0 layer=1\n"
-                                     "op 3 fill compute count=8 waits 1 writes x4 layer=2\n"
-                                     "op 4 d2h d2h bytes=8 waits 3 reads x4 writes y0 layer=2\n"
-                                     "op 5 fill compute count=8 waits 4,2 writes x0\n";
+static const char flat[] =
+    FLAT_SCHEDULE_HEAD "buffer y0 pinned u8 [8] workspace persistent\n"
+                       "buffer x0 hbm u8 [8] activation layer=0 free=5\n"
+                       "buffer x2 hbm u8 [8] activation layer=1 free=2\n"
+                       "buffer x4 hbm u8 [8] activation layer=2 free=4\n"
+                       "op 0 fill compute count=8 writes x0\n"
+                       "op 1 fill compute count=8 waits 0 writes x2 layer=1\n"
+                       "op 2 d2h d2h bytes=8 waits 1 reads x2 writes y0 layer=1\n"
+                       "op 3 fill compute count=8 waits 1 writes x4 layer=2\n"
+                       "op 4 d2h d2h bytes=8 waits 3 reads x4 writes y0 layer=2\n"
+                       "op 5 fill compute count=8 waits 4,2 writes x0\n";
 
 static void loops_are_written_out(void)
 {
@@ -75,7 +76,7 @@ static void loops_are_written_out(void)
 
 /* A loop of steps in a loop over layers that counts down; the first step of each layer refers to the op before
  * the inner loop. */
-static void loops_nest(void)
+static void nested_ir_loops_are_expanded(void)
 {
     static const char text[] = HEAD "buffer y0 pinned u8 [8] workspace persistent\n"
                                     "loop A L=1..0\n"
@@ -90,14 +91,14 @@ static void loops_nest(void)
     struct text out = {0};
     CHECK("read", flatten(&out, text, sizeof text - 1));
     CHECK_TEXT("flat", out.data,
-               FLAT_HEAD "buffer y0 pinned u8 [8] workspace persistent\n"
-                         "op 0 fill compute count=8 writes y0 layer=1\n"
-                         "op 1 fill compute count=8 waits 0 writes y0 layer=1 step=1\n"
-                         "op 2 fill compute count=8 waits 1 writes y0 layer=1 step=2\n"
-                         "op 3 fill compute count=8 writes y0 layer=0\n"
-                         "op 4 fill compute count=8 waits 3 writes y0 layer=0 step=1\n"
-                         "op 5 fill compute count=8 waits 4 writes y0 layer=0 step=2\n"
-                         "op 6 fill compute count=8 waits 5,0 writes y0\n");
+               FLAT_SCHEDULE_HEAD "buffer y0 pinned u8 [8] workspace persistent\n"
+                                  "op 0 fill compute count=8 writes y0 layer=1\n"
+                                  "op 1 fill compute count=8 waits 0 writes y0 layer=1 step=1\n"
+                                  "op 2 fill compute count=8 waits 1 writes y0 layer=1 step=2\n"
+                                  "op 3 fill compute count=8 writes y0 layer=0\n"
+                                  "op 4 fill compute count=8 waits 3 writes y0 layer=0 step=1\n"
+                                  "op 5 fill compute count=8 waits 4 writes y0 layer=0 step=2\n"
+                                  "op 6 fill compute count=8 waits 5,0 writes y0\n");
     text_release(&out);
 }
 
@@ -119,7 +120,7 @@ static void a_layer_is_edited_once(void)
 }
 
 #define FILL "fill compute count=8 writes y0\n"
-#define WITH_BUFFER HEAD "buffer y0 hbm u8 [8] workspace persistent\n"
+#define HEAD_WITH_BUFFER HEAD "buffer y0 hbm u8 [8] workspace persistent\n"
 
 /* clang-format off */
 static const struct {
@@ -132,26 +133,26 @@ static const struct {
     {HEAD "loop A L=0..2\nend\nloop A L=0..2\nend\n", "t.ir:7: error: there is a loop 'A' already\n"},
     {HEAD "loop A L=0..2\nloop B L=0..2\nend\nend\n",
      "t.ir:6: error: 'L' is the variable of a loop around this one\n"},
-    {WITH_BUFFER "loop A L=0..2\nop 0 " FILL "end\n",
+    {HEAD_WITH_BUFFER "loop A L=0..2\nop 0 " FILL "end\n",
      "t.ir:7: error: in a loop an op is named by a point and a number, such as '.3', not '0'\n"},
-    {WITH_BUFFER "loop A L=0..2\nop .0 " FILL "op .0 " FILL "end\n",
+    {HEAD_WITH_BUFFER "loop A L=0..2\nop .0 " FILL "op .0 " FILL "end\n",
      "t.ir:8: error: loop 'A' has an op .0 already\n"},
-    {WITH_BUFFER "op .0 " FILL, "t.ir:6: error: outside loops an op is named by a number, not '.0'\n"},
-    {WITH_BUFFER "op 3 " FILL "op 3 " FILL, "t.ir:7: error: there is an op 3 already\n"},
-    {WITH_BUFFER "loop A L=0..1\nop .0 fill compute count=8 waits A.0[L-1] writes y0\nend\n",
+    {HEAD_WITH_BUFFER "op .0 " FILL, "t.ir:6: error: outside loops an op is named by a number, not '.0'\n"},
+    {HEAD_WITH_BUFFER "op 3 " FILL "op 3 " FILL, "t.ir:7: error: there is an op 3 already\n"},
+    {HEAD_WITH_BUFFER "loop A L=0..1\nop .0 fill compute count=8 waits A.0[L-1] writes y0\nend\n",
      "t.ir:7: error: A.0[-1] is outside the loop and no alias\n"},
-    {WITH_BUFFER "loop A L=0..1\nop .0 fill compute count=8 waits A.1[L] writes y0\nend\n",
+    {HEAD_WITH_BUFFER "loop A L=0..1\nop .0 fill compute count=8 waits A.1[L] writes y0\nend\n",
      "t.ir:7: error: loop 'A' has no op .1\n"},
-    {WITH_BUFFER "loop A L=0..1\nop .0 fill compute count=8 waits A.0[L writes y0\nend\n",
+    {HEAD_WITH_BUFFER "loop A L=0..1\nop .0 fill compute count=8 waits A.0[L writes y0\nend\n",
      "t.ir:7: error: 'A.0[L' names no op of a loop\n"},
-    {WITH_BUFFER "op 0 fill compute count=8 waits 4 writes y0\n", "t.ir:6: error: there is no op '4'\n"},
-    {WITH_BUFFER "loop A L=0..1\nop .0 fill compute count={2*M} writes y0\nend\n",
+    {HEAD_WITH_BUFFER "op 0 fill compute count=8 waits 4 writes y0\n", "t.ir:6: error: there is no op '4'\n"},
+    {HEAD_WITH_BUFFER "loop A L=0..1\nop .0 fill compute count={2*M} writes y0\nend\n",
      "t.ir:7: error: expected a sum of numbers and variables of loops around, such as {2*L+1}, not '{2*M}'\n"},
-    {WITH_BUFFER "loop A L=0..1\nop .0 fill compute count={L} writes y0\nend\n",
+    {HEAD_WITH_BUFFER "loop A L=0..1\nop .0 fill compute count={L} writes y0\nend\n",
      "t.ir:7:25: error: count: expected a whole number of at least 1 that fits 63 bits, not '0'\n"},
     {HEAD "alias A[0] .0=1\n", "t.ir:5: error: there is no loop 'A'\n"},
     {HEAD "loop A L=0..1\nend\nalias A[0] 0=1\n", "t.ir:7: error: expected '.ROW=OP', not '0'\n"},
-    {WITH_BUFFER "loop A i=0..4000000000\nloop B j=0..4000000000\nop .0 " FILL "end\nend\n",
+    {HEAD_WITH_BUFFER "loop A i=0..4000000000\nloop B j=0..4000000000\nop .0 " FILL "end\nend\n",
      "t.ir:6: error: more than 4294967294 lines\n"},
 };
 /* clang-format on */
@@ -243,7 +244,7 @@ static void thirty_two_layers_are_as_long_as_a_few(void)
 
 static const struct check_case cases[] = {
     {"loops are written out", loops_are_written_out},
-    {"loops nest", loops_nest},
+    {"loops nest", nested_ir_loops_are_expanded},
     {"a layer is edited once", a_layer_is_edited_once},
     {"wrong loops are explained", wrong_loops_are_explained},
     {"printed loops are the flat list", printed_loops_are_the_flat_list},

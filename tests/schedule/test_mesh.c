@@ -119,7 +119,7 @@ static void roles_are_the_ranks_in_every_set(void)
     CHECK("rank 5", role_has_rank(&pipeline, &both, 5) && !role_has_rank(&pipeline, &both, 4));
 }
 
-static void guards_test_the_index_in_the_group(void)
+static void guards_compare_index_in_group(void)
 {
     static const struct {
         uint8_t test;
@@ -149,6 +149,6 @@ static const struct check_case cases[] = {
     {"members stand in index order", members_stand_in_index_order},
     {"locating is the inverse of membership", locating_is_the_inverse_of_membership},
     {"roles are the ranks in every set", roles_are_the_ranks_in_every_set},
-    {"guards test the index in the group", guards_test_the_index_in_the_group},
+    {"guards test the index in the group", guards_compare_index_in_group},
 };
 CHECK_MAIN("mesh", cases)

@@ -13,7 +13,7 @@
 static const struct {
     const char *label;
     struct {
-        enum order_op_place place;
+        enum order_op_kind place;
         uint32_t stream;
         uint32_t wait; /* 1 + op; 0: none */
     } op[5];
@@ -22,87 +22,122 @@ static const struct {
     bool before;
 } known[] = {
     /* label, {{place, stream, wait} of each op}, ops, a, b, before */
-    {"one stream is in list order", {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 0, 0}}, 2, 0, 1, true},
-    {"two streams are not", {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 0}}, 2, 0, 1, false},
-    {"an op is not before itself", {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 0}}, 2, 1, 1, false},
-    {"nor is a later one", {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 0, 0}}, 2, 1, 0, false},
-    {"a wait orders", {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 1}}, 2, 0, 1, true},
+    {"one stream is in list order",
+     {{ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_STREAM, 0, 0}},
+     2,
+     0,
+     1,
+     true},
+    {"two streams are not",
+     {{ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_STREAM, 1, 0}},
+     2,
+     0,
+     1,
+     false},
+    {"an op is not before itself",
+     {{ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_STREAM, 1, 0}},
+     2,
+     1,
+     1,
+     false},
+    {"nor is a later one",
+     {{ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_STREAM, 0, 0}},
+     2,
+     1,
+     0,
+     false},
+    {"a wait orders", {{ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_STREAM, 1, 1}}, 2, 0, 1, true},
     {"a wait orders what its stream runs later",
-     {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 1}, {ORDER_STREAM, 1, 0}},
+     {{ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_STREAM, 1, 1}, {ORDER_RUNS_ON_STREAM, 1, 0}},
      3,
      0,
      2,
      true},
     {"waits chain over a third stream",
-     {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 1}, {ORDER_STREAM, 2, 2}},
+     {{ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_STREAM, 1, 1}, {ORDER_RUNS_ON_STREAM, 2, 2}},
      3,
      0,
      2,
      true},
     {"a wait brings its stream's earlier ops",
-     {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 2}},
+     {{ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_STREAM, 1, 2}},
      3,
      0,
      2,
      true},
     {"but not its later ones",
-     {{ORDER_STREAM, 0, 0}, {ORDER_STREAM, 0, 0}, {ORDER_STREAM, 1, 1}},
+     {{ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_STREAM, 1, 1}},
      3,
      1,
      2,
      false},
     {"host_sync orders its stream before all later ops",
-     {{ORDER_STREAM, 0, 0}, {ORDER_SYNC, 0, 0}, {ORDER_STREAM, 1, 0}},
+     {{ORDER_RUNS_ON_STREAM, 0, 0},
+      {ORDER_HOST_WAITS_FOR_STREAM, 0, 0},
+      {ORDER_RUNS_ON_STREAM, 1, 0}},
      3,
      0,
      2,
      true},
     {"host_sync leaves other streams alone",
-     {{ORDER_STREAM, 2, 0}, {ORDER_SYNC, 0, 0}, {ORDER_STREAM, 1, 0}},
+     {{ORDER_RUNS_ON_STREAM, 2, 0},
+      {ORDER_HOST_WAITS_FOR_STREAM, 0, 0},
+      {ORDER_RUNS_ON_STREAM, 1, 0}},
      3,
      0,
      2,
      false},
     {"host_sync itself is before all later ops",
-     {{ORDER_STREAM, 0, 0}, {ORDER_SYNC, 0, 0}, {ORDER_STREAM, 1, 0}},
+     {{ORDER_RUNS_ON_STREAM, 0, 0},
+      {ORDER_HOST_WAITS_FOR_STREAM, 0, 0},
+      {ORDER_RUNS_ON_STREAM, 1, 0}},
      3,
      1,
      2,
      true},
     {"and so is what it waited for on another stream",
-     {{ORDER_STREAM, 2, 0}, {ORDER_SYNC, 0, 1}, {ORDER_STREAM, 1, 0}},
+     {{ORDER_RUNS_ON_STREAM, 2, 0},
+      {ORDER_HOST_WAITS_FOR_STREAM, 0, 1},
+      {ORDER_RUNS_ON_STREAM, 1, 0}},
      3,
      0,
      2,
      true},
     {"a blocking copy is before all later ops",
-     {{ORDER_BLOCKING, 0, 0}, {ORDER_STREAM, 1, 0}},
+     {{ORDER_BLOCKS_HOST_UNTIL_DONE, 0, 0}, {ORDER_RUNS_ON_STREAM, 1, 0}},
      2,
      0,
      1,
      true},
     {"and so is what it waited for",
-     {{ORDER_STREAM, 2, 0}, {ORDER_BLOCKING, 0, 1}, {ORDER_STREAM, 1, 0}},
+     {{ORDER_RUNS_ON_STREAM, 2, 0},
+      {ORDER_BLOCKS_HOST_UNTIL_DONE, 0, 1},
+      {ORDER_RUNS_ON_STREAM, 1, 0}},
      3,
      0,
      2,
      true},
-    {"a barrier waits for no stream", {{ORDER_STREAM, 0, 0}, {ORDER_HOST, 0, 0}}, 2, 0, 1, false},
+    {"a barrier waits for no stream",
+     {{ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_HOST_ONLY, 0, 0}},
+     2,
+     0,
+     1,
+     false},
     {"but for what is said",
-     {{ORDER_STREAM, 0, 0}, {ORDER_HOST, 0, 1}, {ORDER_STREAM, 1, 0}},
+     {{ORDER_RUNS_ON_STREAM, 0, 0}, {ORDER_RUNS_ON_HOST_ONLY, 0, 1}, {ORDER_RUNS_ON_STREAM, 1, 0}},
      3,
      0,
      2,
      true},
     {"a barrier is before all later ops",
-     {{ORDER_HOST, 0, 0}, {ORDER_STREAM, 1, 0}},
+     {{ORDER_RUNS_ON_HOST_ONLY, 0, 0}, {ORDER_RUNS_ON_STREAM, 1, 0}},
      2,
      0,
      1,
      true},
 };
 
-static void rules_order_what_they_say(void)
+static void order_rules_imply_their_pairs(void)
 {
     struct order order = {0};
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
@@ -120,15 +155,15 @@ static void rules_order_what_they_say(void)
     order_release(&order);
 }
 
-static void an_open_op_knows_what_is_implied(void)
+static void open_op_tells_implied_waits(void)
 {
     struct order order = {0};
     order_begin_list(&order, 2, 0);
-    order_open_op(&order, ORDER_STREAM, 0);
+    order_open_op(&order, ORDER_RUNS_ON_STREAM, 0);
     order_close_op(&order);
-    order_open_op(&order, ORDER_STREAM, 0);
+    order_open_op(&order, ORDER_RUNS_ON_STREAM, 0);
     order_close_op(&order);
-    order_open_op(&order, ORDER_STREAM, 1);
+    order_open_op(&order, ORDER_RUNS_ON_STREAM, 1);
     CHECK("no wait yet", !order_open_op_follows(&order, 0));
     order_add_wait(&order, 1);
     CHECK("a wait on op 1 implies op 0", order_open_op_follows(&order, 0));
@@ -167,8 +202,8 @@ static void clocks_agree_with_the_transitive_closure(void)
 }
 
 static const struct check_case cases[] = {
-    {"rules order what they say", rules_order_what_they_say},
-    {"an open op knows what is implied", an_open_op_knows_what_is_implied},
+    {"rules order what they say", order_rules_imply_their_pairs},
+    {"an open op knows what is implied", open_op_tells_implied_waits},
     {"clocks agree with the transitive closure", clocks_agree_with_the_transitive_closure},
 };
 CHECK_MAIN("order", cases)

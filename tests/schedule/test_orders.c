@@ -18,8 +18,8 @@ struct pipeline_sizes {
 
 /* Makes the lists of actions of a pipeline. Returns false, and makes none, if the pipeline is
  * multiplexed or does not support these sizes, or if there are more than UNITS_MAX units. */
-static bool sizes_make(struct pipeline_sizes *s, int pipeline, uint32_t pp, uint32_t chunks,
-                       uint32_t pieces, uint32_t batches, enum expert_overlap overlap)
+static bool make_action_lists(struct pipeline_sizes *s, int pipeline, uint32_t pp, uint32_t chunks,
+                              uint32_t pieces, uint32_t batches, enum expert_overlap overlap)
 {
     static const struct transformer model = {.layers = STAGES_MAX * CHUNKS_MAX};
     uint32_t units = pieces * batches;
@@ -58,7 +58,7 @@ static void for_all_sizes(int pipeline, enum expert_overlap overlap, size_functi
             for (uint32_t pieces = 1; pieces <= 8; pieces++)
                 for (uint32_t batches = 1; batches * pieces <= UNITS_MAX; batches++) {
                     struct pipeline_sizes s;
-                    if (!sizes_make(&s, pipeline, pp, chunks, pieces, batches, overlap))
+                    if (!make_action_lists(&s, pipeline, pp, chunks, pieces, batches, overlap))
                         continue;
                     check(&s);
                     sizes_release(&s);
@@ -169,7 +169,7 @@ static void forwards_run_beside_backwards(void)
     for_all_sizes(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_MICRO_BATCH, check_actions_beside);
 }
 
-static void stages_come_to_their_ends(void)
+static void all_stages_finish_their_actions(void)
 {
     for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++)
         for_all_sizes(p, EXPERT_OVERLAP_NONE, check_all_stages_end);
@@ -251,16 +251,16 @@ static void layers_of_chunks_are_those_asked_for(void)
     } rows[] = {
         /* layers, pp, virtual_stages, counted, first, second, last */
         {126, 8, 4, STAGE_LAYERS_EVEN, 3, 4, 4},
-        {126, 8, 4, STAGE_LAYERS_BOTH, 3, 4, 3},
-        {7, 2, 1, STAGE_LAYERS_HEAD, 4, 3, 3},
-        {7, 2, 1, STAGE_LAYERS_EMBEDDING, 3, 4, 4},
-        {32, 4, 1, STAGE_LAYERS_HEAD, 8, 8, 8},
-        {30, 4, 1, STAGE_LAYERS_BOTH, 7, 8, 7},
-        {30, 1, 1, STAGE_LAYERS_BOTH, 30, 30, 30},
+        {126, 8, 4, STAGE_LAYERS_AND_BOTH_ENDS, 3, 4, 3},
+        {7, 2, 1, STAGE_LAYERS_AND_HEAD, 4, 3, 3},
+        {7, 2, 1, STAGE_LAYERS_AND_EMBEDDING, 3, 4, 4},
+        {32, 4, 1, STAGE_LAYERS_AND_HEAD, 8, 8, 8},
+        {30, 4, 1, STAGE_LAYERS_AND_BOTH_ENDS, 7, 8, 7},
+        {30, 1, 1, STAGE_LAYERS_AND_BOTH_ENDS, 30, 30, 30},
         /* a layer costs 160, the head 400, so 2.5 layers: shares of 26.5 / 2, of 26.5 / 4 and of 26.5 / 8 layers */
-        {24, 2, 1, STAGE_LAYERS_COST, 14, 10, 10},
-        {24, 4, 1, STAGE_LAYERS_COST, 7, 7, 4},
-        {24, 8, 1, STAGE_LAYERS_COST, 4, 3, 0},
+        {24, 2, 1, STAGE_LAYERS_BY_COST, 14, 10, 10},
+        {24, 4, 1, STAGE_LAYERS_BY_COST, 7, 7, 4},
+        {24, 8, 1, STAGE_LAYERS_BY_COST, 4, 3, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const struct transformer model = {
@@ -288,7 +288,7 @@ static void layers_of_chunks_are_those_asked_for(void)
 
 static const struct check_case cases[] = {
     {"layers of chunks are those asked for", layers_of_chunks_are_those_asked_for},
-    {"stages come to their ends", stages_come_to_their_ends},
+    {"stages come to their ends", all_stages_finish_their_actions},
     {"forwards run beside backwards", forwards_run_beside_backwards},
     {"units in flight are those of the formulae", units_in_flight_are_those_of_the_formulae},
 };

@@ -51,9 +51,9 @@ static uint32_t count_unfounded_non_conflicts(const struct live_ranges *t, const
             if (t->first_use[a] > t->first_use[b] || a == b || live_ranges_conflict(t, a, b))
                 continue;
             uint32_t buffer = t->buffer[a];
-            wrong +=
-                !first_uses_is_after_set(first_uses, order, t->buffer[b], ir_free_set(ir, buffer),
-                                         ir->buffer.free_count[buffer]);
+            wrong += !first_uses_starts_after_free_set(first_uses, order, t->buffer[b],
+                                                       ir_free_set(ir, buffer),
+                                                       ir->buffer.free_count[buffer]);
         }
     return wrong;
 }
@@ -226,7 +226,7 @@ static uint64_t find_tightest_room(const struct live_ranges *t, uint32_t i)
     return UNIT * (best == UINT64_MAX ? begin : at);
 }
 
-static void each_takes_the_free_run_that_its_fit_names(void)
+static void live_ranges_take_gap_named_by_fit(void)
 {
     struct check_random random = check_random_make();
     for (int round = 0; round < 2; round++) {
@@ -279,7 +279,7 @@ static void the_largest_take_the_lowest_room(void)
 /* A temporary buffer of size 2 is followed by a saved one of size 2, a temporary one of size 1, and saved ones of
  * sizes 3 and 1. In order of first use the first saved buffer is placed above the first temporary one, whose bytes
  * are then too few for the buffer of size 3. */
-static void rounds_and_order_by_size_waste_less(void)
+static void packing_by_size_rounds_wastes_less(void)
 {
     struct live_ranges t;
     struct check_random random = check_random_make();
@@ -378,7 +378,7 @@ static uint64_t arena_lower_bound_of_role(const struct ir *ir, uint8_t memory, u
 
 /* Packs schedules of random requests, whose models are the tests' shapes enlarged to real sizes so that
  * alignment does not matter. */
-static void products_waste_little(void)
+static void packed_schedules_waste_little_memory(void)
 {
     /* the arena over its lower bound, at most: chunks of which the last has another size leave
      * gaps; on the host gradients in fp32 and parameters in 16 bits take turns */
@@ -428,9 +428,9 @@ static void products_waste_little(void)
 static const struct check_case cases[] = {
     {"live ranges that conflict have bytes of their own",
      live_ranges_that_conflict_have_bytes_of_their_own},
-    {"each takes the free run that its fit names", each_takes_the_free_run_that_its_fit_names},
+    {"each takes the free run that its fit names", live_ranges_take_gap_named_by_fit},
     {"the largest take the lowest room", the_largest_take_the_lowest_room},
-    {"rounds and order by size waste less", rounds_and_order_by_size_waste_less},
-    {"products waste little", products_waste_little},
+    {"rounds and order by size waste less", packing_by_size_rounds_wastes_less},
+    {"products waste little", packed_schedules_waste_little_memory},
 };
 CHECK_MAIN("pack", cases)

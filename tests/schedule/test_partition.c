@@ -18,7 +18,7 @@ static const struct transformer gpt = {.name = "gpt",
                                        .activation = ACTIVATION_GELU};
 enum { SEQ = 131072 };
 
-static void make_lengths(int64_t *length, const struct partition *partition)
+static void find_lengths_of_partition(int64_t *length, const struct partition *partition)
 {
     struct diag diag = {0};
     CHECK_INT("made", partition_find_lengths(length, partition, &diag), STATUS_OK);
@@ -44,12 +44,13 @@ static void flops_follow_the_closed_form(void)
     } rows[] = {{true, 0.26750, 0.07472}, {false, 0.22446, 0.08201}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         int64_t length[8];
-        make_lengths(length, &(struct partition){.rule = PARTITION_FLOPS,
-                                                 .tokens = SEQ,
-                                                 .piece_count = 8,
-                                                 .token_unit = 1,
-                                                 .model = &gpt,
-                                                 .assumes_full_attention = rows[i].full});
+        find_lengths_of_partition(length,
+                                  &(struct partition){.rule = PARTITION_FLOPS,
+                                                      .tokens = SEQ,
+                                                      .piece_count = 8,
+                                                      .token_unit = 1,
+                                                      .model = &gpt,
+                                                      .assumes_full_attention = rows[i].full});
         CHECK_CLOSE("first", (double)length[0] / SEQ, rows[i].first, 1e-3);
         CHECK_CLOSE("last", (double)length[7] / SEQ, rows[i].last, 1e-3);
         for (int k = 1; k < 8; k++)
@@ -76,11 +77,11 @@ static void roots_agree_with_the_closed_form(void)
                               .piece_count = pieces[i],
                               .token_unit = 8,
                               .model = &gpt};
-        make_lengths(closed, &p);
+        find_lengths_of_partition(closed, &p);
         p.rule = PARTITION_TIME;
         p.seconds = seconds;
         p.context = &p;
-        make_lengths(found, &p);
+        find_lengths_of_partition(found, &p);
         for (int64_t k = 1; k < pieces[i]; k++)
             CHECK("within a unit", llabs(closed[k] - found[k]) <= 8);
     }
@@ -89,9 +90,9 @@ static void roots_agree_with_the_closed_form(void)
 static void equal_lengths_leave_the_rest_to_the_first(void)
 {
     int64_t length[3];
-    make_lengths(length,
-                 &(struct partition){
-                     .rule = PARTITION_LENGTH, .tokens = 80, .piece_count = 3, .token_unit = 8});
+    find_lengths_of_partition(
+        length, &(struct partition){
+                    .rule = PARTITION_LENGTH, .tokens = 80, .piece_count = 3, .token_unit = 8});
     CHECK_INT("first", length[0], 32); /* a third is 26.7: 24, and the first gets the remaining 8 */
     CHECK_INT("second", length[1], 24);
     CHECK_INT("third", length[2], 24);

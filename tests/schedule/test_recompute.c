@@ -55,7 +55,7 @@ static void attention_alone_is_repeated(void)
 
 /* The weight gradient of the output projection reads the output of the forward; the backward of attention reads
  * the recomputed one. */
-static void the_first_output_stays(void)
+static void recompute_keeps_first_core_output(void)
 {
     struct request request = composed_request(1, 1);
     struct choices c;
@@ -84,7 +84,7 @@ static void the_first_output_stays(void)
 
 /* With context or head ranks the exchanges are repeated. The step needs no more memory than without recomputation,
  * except for the tensors of one layer's recomputed attention. */
-static void exchanges_are_repeated(void)
+static void exchanges_are_recomputed(void)
 {
     static const struct {
         const char *strategy, *profile;
@@ -119,7 +119,7 @@ static void exchanges_are_repeated(void)
 
 /* torchtitan saves the output of the down projection until the projection's backward, although no backward reads
  * it. */
-static void an_unread_product_stays(void)
+static void unread_down_projection_stays_saved(void)
 {
     struct request request = composed_request(1, 1);
     struct choices c;
@@ -180,9 +180,9 @@ static void a_repeated_module_quantises_once_more(void)
 
 static const struct check_case cases[] = {
     {"attention alone is repeated", attention_alone_is_repeated},
-    {"the first output stays", the_first_output_stays},
-    {"exchanges are repeated", exchanges_are_repeated},
-    {"an unread product stays", an_unread_product_stays},
+    {"the first output stays", recompute_keeps_first_core_output},
+    {"exchanges are repeated", exchanges_are_recomputed},
+    {"an unread product stays", unread_down_projection_stays_saved},
     {"a repeated module quantises once more", a_repeated_module_quantises_once_more},
 };
 CHECK_MAIN("recompute", cases)

@@ -30,8 +30,8 @@ static const char head[] =
 
 /* Makes a schedule of one event and verifies it. Returns the messages, "" without any. The caller releases *ir and
  * *diag. */
-static const char *make_of_event(struct ir *ir, struct diag *diag, int world, int rank,
-                                 const char *groups, const char *event)
+static const char *schedule_one_recorded_event(struct ir *ir, struct diag *diag, int world,
+                                               int rank, const char *groups, const char *event)
 {
     struct text text = {0};
     struct step_recording recording = {0};
@@ -161,7 +161,8 @@ static void operators_cost_what_their_shapes_say(void)
     for (size_t i = 0; i < ARRAY_LEN(operators); i++) {
         struct ir ir = {0};
         struct diag diag = {0};
-        CHECK_TEXT(operators[i].label, make_of_event(&ir, &diag, 1, 0, "", operators[i].event), "");
+        CHECK_TEXT(operators[i].label,
+                   schedule_one_recorded_event(&ir, &diag, 1, 0, "", operators[i].event), "");
         if (CHECK(operators[i].label, ir.op.count == 2)) { /* the first writes what is given */
             const struct work *work = ir_work(&ir, 1);
             const struct op_table *op = &ir.op;
@@ -183,11 +184,11 @@ static void streams_are_named_by_their_order(void)
     struct ir ir = {0};
     struct diag diag = {0};
     CHECK_TEXT("verified",
-               make_of_event(&ir, &diag, 1, 0, "",
-                             KERNEL("0") KERNEL("9223372036854775807")
-                                 KERNEL("-9223372036854775808")
-                                     KERNEL("9223372036854775807") "'op':'neg','k':'elementwise','"
-                                                                   "in':[],'out':[],'rd':1,'wr':1"),
+               schedule_one_recorded_event(
+                   &ir, &diag, 1, 0, "",
+                   KERNEL("0") KERNEL("9223372036854775807") KERNEL("-9223372036854775808")
+                       KERNEL("9223372036854775807") "'op':'neg','k':'elementwise','"
+                                                     "in':[],'out':[],'rd':1,'wr':1"),
                "");
     CHECK_INT("streams", ir.stream_count, ARRAY_LEN(names));
     for (uint32_t i = 0; i < ir.stream_count && i < ARRAY_LEN(names); i++)
@@ -230,8 +231,9 @@ static void collectives_move_the_recorded_bytes(void)
         struct ir ir = {0};
         struct diag diag = {0};
         CHECK_TEXT(collectives[i].label,
-                   make_of_event(&ir, &diag, 8, 3, "'7':{'ranks':[0,1,2,3,4,5,6,7],'desc':'all'}",
-                                 collectives[i].event),
+                   schedule_one_recorded_event(&ir, &diag, 8, 3,
+                                               "'7':{'ranks':[0,1,2,3,4,5,6,7],'desc':'all'}",
+                                               collectives[i].event),
                    "");
         uint32_t op = ir.op.count - 1;
         CHECK_INT(collectives[i].label, ir.op.kind[op], collectives[i].kind);
@@ -270,8 +272,9 @@ static void groups_lie_on_a_mesh(void)
         char groups[256];
         snprintf(groups, sizeof groups, "%s", meshes[i].groups);
         /* the recorded rank is in all groups */
-        const char *message = make_of_event(&ir, &diag, meshes[i].world, meshes[i].rank, groups,
-                                            COLLECTIVE("c10d.allreduce_", "8"));
+        const char *message =
+            schedule_one_recorded_event(&ir, &diag, meshes[i].world, meshes[i].rank, groups,
+                                        COLLECTIVE("c10d.allreduce_", "8"));
         if (meshes[i].ranks == NULL) {
             CHECK(meshes[i].label, strstr(message, "is no group of a mesh of") != NULL);
         } else {
@@ -324,9 +327,10 @@ static void batches_come_from_the_host(void)
     struct ir ir = {0};
     struct diag diag = {0};
     CHECK_TEXT("verified",
-               make_of_event(&ir, &diag, 1, 0, "",
-                             "'op':'_to_copy','k':'copy','rd':64,'wr':64,'in':[[-1,[8],'int64']],'"
-                             "out':[[0,[8],'int64']]"),
+               schedule_one_recorded_event(
+                   &ir, &diag, 1, 0, "",
+                   "'op':'_to_copy','k':'copy','rd':64,'wr':64,'in':[[-1,[8],'int64']],'"
+                   "out':[[0,[8],'int64']]"),
                "");
     CHECK_INT("a copy to the device", ir.op.count > 0 ? ir.op.kind[ir.op.count - 1] : -1, WORK_H2D);
     diag_release(&diag);
@@ -338,7 +342,8 @@ static void what_has_no_cost_is_refused_by_name(void)
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct ir ir = {0};
         struct diag diag = {0};
-        CHECK_TEXT(refused[i].label, make_of_event(&ir, &diag, 1, 0, "", refused[i].event),
+        CHECK_TEXT(refused[i].label,
+                   schedule_one_recorded_event(&ir, &diag, 1, 0, "", refused[i].event),
                    refused[i].message);
         diag_release(&diag);
         ir_release(&ir);
@@ -544,7 +549,7 @@ static void memory_is_that_of_the_storages(void)
 }
 
 /* Returns the payload of all ops of the kind, and their number in *count. */
-static int64_t moved_bytes(const struct ir *ir, enum work_kind kind, uint32_t *count)
+static int64_t moved_bytes_of_kind(const struct ir *ir, enum work_kind kind, uint32_t *count)
 {
     int64_t bytes = 0;
     *count = 0;
@@ -572,10 +577,11 @@ static void collectives_of_fsdp2_move_the_parameters(void)
                 *(strstr(storage->role, ".layers.") != NULL ? &layers : &root) +=
                     (int64_t)storage->bytes;
         }
-        CHECK_INT("bytes gathered", moved_bytes(&ir, WORK_ALL_GATHER, &gathers), root / 2 + layers);
-        CHECK_INT("bytes reduced", moved_bytes(&ir, WORK_REDUCE_SCATTER, &scatters),
+        CHECK_INT("bytes gathered", moved_bytes_of_kind(&ir, WORK_ALL_GATHER, &gathers),
+                  root / 2 + layers);
+        CHECK_INT("bytes reduced", moved_bytes_of_kind(&ir, WORK_REDUCE_SCATTER, &scatters),
                   8 * (root + layers));
-        moved_bytes(&ir, WORK_ALL_REDUCE, &reductions);
+        moved_bytes_of_kind(&ir, WORK_ALL_REDUCE, &reductions);
         CHECK_INT("gathers: root, 2 layers forward, 2 backward", gathers, 5);
         CHECK_INT("scatters: root and 2 layers", scatters, 3);
         CHECK_INT("the norm of the gradients", reductions, 1);

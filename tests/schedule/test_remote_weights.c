@@ -124,7 +124,7 @@ static struct expected expected_of_stage(const struct ir *ir, uint32_t stage)
     return e;
 }
 
-static void each_policy_sends_what_it_says(void)
+static void remote_weight_policies_send_as_named(void)
 {
     struct ir broadcast = {0}, shard = {0};
     if (!build_schedule(&broadcast, HELPERS_BROADCAST) || !build_schedule(&shard, HELPERS_SHARD))
@@ -151,7 +151,7 @@ static void each_policy_sends_what_it_says(void)
 }
 
 /* Each stage needs two streams; more stages than there are streams for are refused. */
-static void as_many_stages_as_there_are_streams_for(void)
+static void stages_are_limited_by_streams(void)
 {
     enum { BUILT = 30, TOO_MANY = 85 };
     struct transformer deep = model;
@@ -175,7 +175,7 @@ static void as_many_stages_as_there_are_streams_for(void)
 }
 
 static const struct check_case cases[] = {
-    {"each policy sends what it says", each_policy_sends_what_it_says},
-    {"as many stages as there are streams for", as_many_stages_as_there_are_streams_for},
+    {"each policy sends what it says", remote_weight_policies_send_as_named},
+    {"as many stages as there are streams for", stages_are_limited_by_streams},
 };
 CHECK_MAIN("remote_weights", cases)

@@ -48,7 +48,7 @@ static void fixture_release(struct fixture *f)
     arena_release(&f->arena);
 }
 
-static void parts_add_up(void)
+static void reserved_parts_add_up(void)
 {
     struct fixture f;
     fixture_init(&f, "dgx-a100", 4, 1024);
@@ -69,7 +69,7 @@ static void parts_add_up(void)
 
 /* The tensors that are live at one time under reference counting exceed the arena only by rounding, here by less than
  * 5 %: the arena also keeps buffers apart whose ops have no fixed order. */
-static void tensors_are_no_more_than_the_arena(void)
+static void refcounted_tensors_fit_the_arena(void)
 {
     struct fixture f;
     fixture_init(&f, "ideal", 4, 1024);
@@ -109,7 +109,7 @@ static void a_too_small_device_is_reported(void)
 }
 
 /* Checks `tight` over device sizes from too small to ample: it means that the step fits, but would not if the device
- * had the fraction RESERVED_ERROR less memory. */
+ * had the fraction RESERVED_VERDICT_MARGIN less memory. */
 static void a_tight_step_would_not_fit_slightly_less_memory(void)
 {
     struct fixture f;
@@ -121,7 +121,8 @@ static void a_tight_step_would_not_fit_slightly_less_memory(void)
     for (int percent = 50; percent < 110; percent++) {
         f.cluster.device.usable_bytes = percent / 100.0 * all - context;
         reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
-        f.cluster.device.usable_bytes = (1 - RESERVED_ERROR) * (double)r.available_bytes - context;
+        f.cluster.device.usable_bytes =
+            (1 - RESERVED_VERDICT_MARGIN) * (double)r.available_bytes - context;
         reserved_compute(&less, &f.ir, &f.cluster, 80, (struct reserved_options){0});
         CHECK("tight", r.is_tight == (r.fits && !less.fits));
         tight += r.is_tight;
@@ -203,7 +204,7 @@ static void late_moments_take_the_place_of_activations(void)
 /* If parameters are loaded whole before the step, each tensor has a block of its own. At 64 bytes
  * an element the blocks take more than the step, and count in its place; at 1 byte only the step
  * counts. A device may have room for the step and not for them. */
-static void whole_parameters_are_a_least_peak(void)
+static void whole_parameter_load_bounds_the_peak(void)
 {
     struct fixture f;
     fixture_init(&f, "dgx-a100", 4, 1024);
@@ -249,14 +250,14 @@ static void every_constant_has_a_source(void)
 }
 
 static const struct check_case cases[] = {
-    {"parts add up", parts_add_up},
-    {"tensors are no more than the arena", tensors_are_no_more_than_the_arena},
+    {"parts add up", reserved_parts_add_up},
+    {"tensors are no more than the arena", refcounted_tensors_fit_the_arena},
     {"one rank talks to nobody", one_rank_needs_no_nccl_memory},
     {"a device that is too small is told", a_too_small_device_is_reported},
     {"tight is what a little less would not hold", a_tight_step_would_not_fit_slightly_less_memory},
     {"a second step finds other segments", a_second_step_finds_other_segments},
     {"late moments take the place of activations", late_moments_take_the_place_of_activations},
-    {"whole parameters are a least peak", whole_parameters_are_a_least_peak},
+    {"whole parameters are a least peak", whole_parameter_load_bounds_the_peak},
     {"every constant has a source", every_constant_has_a_source},
 };
 CHECK_MAIN("reserved", cases)

@@ -38,7 +38,7 @@ static void counts_are_shares_rounded(void)
 }
 
 /* Whatever the shares, all copies are dealt, and no token twice to one expert. */
-static void all_copies_are_dealt(void)
+static void all_token_copies_are_dealt(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 2000; i++) {
@@ -75,14 +75,14 @@ static void the_fullest_rank_is_found(void)
     routing_set_shares(&r, &arena, 1, share[1]);
     routing_set_shares(&r, &arena, 2, share[0]);
     CHECK_INT("equal lists are one", r.list_count, 2);
-    CHECK_INT("layer 2", r.list_of_layer[2], 0);
-    struct routing_fullest fullest = routing_find_fullest(&r, 0, 10, 2);
+    CHECK_INT("layer 2", r.share_list_by_layer[2], 0);
+    struct routing_fullest_expert fullest = routing_find_fullest_expert(&r, 0, 10, 2);
     CHECK_INT("rank", fullest.rank, 1);
     CHECK_INT("copies", fullest.copies, 14);
-    fullest = routing_find_fullest(&r, 1, 10, 2);
+    fullest = routing_find_fullest_expert(&r, 1, 10, 2);
     CHECK_INT("rank", fullest.rank, 0);
     CHECK_INT("copies", fullest.copies, 16);
-    fullest = routing_find_fullest(&r, 0, 10, 4);
+    fullest = routing_find_fullest_expert(&r, 0, 10, 4);
     CHECK_INT("median", fullest.median, 6);
     arena_release(&arena);
 }
@@ -162,8 +162,8 @@ static void spread_tokens_reach_ranks_as_by_chance(void)
             routing_init(&routing, &arena, rows[i].experts, 8, 1);
             routing_set_shares(&routing, &arena, 0, share);
             for (int spread = 0; spread < 2; spread++) {
-                routing.is_spread = spread;
-                routing_find_arrived(&routing, 0, TOKENS, rows[i].ranks, tokens);
+                routing.spreads_experts_of_token = spread;
+                routing_count_arrived_tokens(&routing, 0, TOKENS, rows[i].ranks, tokens);
                 for (uint32_t k = 0; k < rows[i].ranks; k++)
                     *(spread ? &reached : &in_order) += (double)tokens[k] / TOKENS / DRAWS;
             }
@@ -179,7 +179,7 @@ static const struct check_case cases[] = {
     {"the last tokens are dropped", the_last_tokens_are_dropped},
     {"spread tokens reach ranks as by chance", spread_tokens_reach_ranks_as_by_chance},
     {"counts are shares rounded", counts_are_shares_rounded},
-    {"all copies are dealt", all_copies_are_dealt},
+    {"all copies are dealt", all_token_copies_are_dealt},
     {"the fullest rank is found", the_fullest_rank_is_found},
 };
 

@@ -35,7 +35,7 @@ static double parameters(const struct ir *ir, uint64_t parts, double *blocks)
  * (two moments in bf16), 4 + 2 and 8 per block (a copy in fp32, two moments in 8 bits with one scale per block), or
  * these without the copy. With torchtitan computation's sharded parameters are AdamW's fp32 copy, except with bf16
  * parameters: they take 4, and AdamW keeps 4 fewer. */
-static void states_take_their_bytes(void)
+static void optimizer_states_take_their_bytes(void)
 {
     static const struct {
         const char *label, *profile;
@@ -176,7 +176,7 @@ static void bf16_states_ask_for_bf16(void)
 }
 
 static const struct check_case cases[] = {
-    {"states take their bytes", states_take_their_bytes},
+    {"states take their bytes", optimizer_states_take_their_bytes},
     {"gradients follow bf16 parameters", gradients_follow_bf16_parameters},
     {"reductions in place keep no second part", reductions_in_place_keep_no_second_part},
     {"bf16 states ask for bf16", bf16_states_ask_for_bf16},

@@ -118,7 +118,7 @@ static int64_t live_bytes_at(const struct ir *ir, uint32_t at)
 }
 
 /* Returns the most bytes that are live while the backward of attention runs. */
-static int64_t peak_of_attention(const struct ir *ir)
+static int64_t peak_bytes_of_attention_backward(const struct ir *ir)
 {
     int64_t peak = 0;
     for (uint32_t op = 0; op < ir->op.count; op++)
@@ -133,14 +133,15 @@ static int64_t peak_of_attention(const struct ir *ir)
  * of one head per rank. Both also keep the layer's inputs, the output and its gradient, and the stages collect dqkv.
  * With 16 heads and 4 key and value heads, q, k and v take 1.5 tensors of [n, h] and their gradients as much; with
  * stages q shrinks to an eighth, and k and v to a half. */
-static void stages_keep_less(void)
+static void upipe_stages_keep_fewer_heads_live(void)
 {
     struct ir stages = {0}, ulysses = {0};
     struct diag diag = {0};
     CHECK("upipe", make_schedule(&stages, "upipe", &block, RANKS, 1, &diag));
     CHECK("ulysses", make_schedule(&ulysses, "ulysses", &block, RANKS, 1, &diag));
     int64_t tensor = TOKENS / RANKS * HIDDEN * (int64_t)dtype_bytes(stages.dtype);
-    int64_t saved = peak_of_attention(&ulysses) - peak_of_attention(&stages);
+    int64_t saved =
+        peak_bytes_of_attention_backward(&ulysses) - peak_bytes_of_attention_backward(&stages);
     printf("saved: %.2f tensors\n", (double)saved / (double)tensor);
     CHECK("at least a tensor of [n, h] less", saved >= tensor);
     ir_release(&stages);
@@ -175,7 +176,7 @@ static void impossible_upipe_requests_are_refused(void)
 
 static const struct check_case cases[] = {
     {"stages send what Ulysses sends", stages_send_what_ulysses_sends},
-    {"stages keep less", stages_keep_less},
+    {"stages keep less", upipe_stages_keep_fewer_heads_live},
     {"what stages cannot do is refused", impossible_upipe_requests_are_refused},
 };
 CHECK_MAIN("upipe", cases)

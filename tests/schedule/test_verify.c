@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t rule_named(const char *name)
+static size_t index_of_verify_rule(const char *name)
 {
     for (size_t i = 0; i < VERIFY_RULES; i++)
         if (strcmp(verify_rule_name(i), name) == 0)
@@ -33,7 +33,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static size_t bad_files(struct arena *arena, const char *names[], size_t max)
+static size_t list_bad_schedule_files(struct arena *arena, const char *names[], size_t max)
 {
     size_t count = 0;
     DIR *folder = opendir(check_path("schedule/bad"));
@@ -53,11 +53,11 @@ static void wrong_schedules_fail_their_rule_and_no_other(void)
 {
     struct arena arena = {0};
     const char *names[256];
-    size_t count = bad_files(&arena, names, ARRAY_LEN(names));
+    size_t count = list_bad_schedule_files(&arena, names, ARRAY_LEN(names));
     bool has_case[VERIFY_RULES] = {false};
     for (size_t i = 0; i < count; i++) {
-        size_t rule =
-            rule_named(arena_text(&arena, names[i], strcspn(names[i], "."))); /* up to the '.' */
+        size_t rule = index_of_verify_rule(
+            arena_text(&arena, names[i], strcspn(names[i], "."))); /* up to the '.' */
         has_case[rule] = true;
         struct ir ir = {0};
         struct diag diag = {0};
@@ -114,7 +114,8 @@ static void a_right_schedule_passes_and_needs_its_waits(void)
         if (ir.op.kind[op] == WORK_HOST_SYNC) {
             ir.op.stream[op] = (uint8_t)other;
             verify(&ir, NULL, "", &report, NULL);
-            CHECK("without host_sync", report.result[rule_named("race")].failure_count > 0);
+            CHECK("without host_sync",
+                  report.result[index_of_verify_rule("race")].failure_count > 0);
         }
     diag_release(&diag);
     ir_release(&ir);
@@ -134,8 +135,8 @@ static void many_faults_are_counted(void)
     for (int i = 0; i < 25; i++)
         ir_add_buffer(&ir, &desc);
     CHECK_INT("status", verify(&ir, NULL, "t.ir", &report, &diag), STATUS_NO);
-    CHECK_INT("failures", (int64_t)report.result[rule_named("leak")].failure_count, 25);
-    CHECK_INT("messages", (int64_t)diag.error_count, VERIFY_SHOWN);
+    CHECK_INT("failures", (int64_t)report.result[index_of_verify_rule("leak")].failure_count, 25);
+    CHECK_INT("messages", (int64_t)diag.error_count, VERIFY_MESSAGES_SHOWN_MAX);
     CHECK("the rest is a note",
           strstr(diag.text, "t.ir: note: leak: there are 15 more faults of this rule\n") != NULL);
     diag_release(&diag);
@@ -197,9 +198,10 @@ static void ranks_that_look_the_same_are_checked_once(void)
     CHECK_INT("parse", ir_parse(&ir, "t.ir", text.data, text.size, &diag), STATUS_OK);
     CHECK_INT("status", verify(&ir, NULL, "t.ir", &report, &diag), STATUS_OK);
     CHECK_TEXT("messages", diag.text ? diag.text : "", "");
-    CHECK_TEXT("messages looked at", report.result[rule_named("unmatched-message")].checked_text,
+    CHECK_TEXT("messages looked at",
+               report.result[index_of_verify_rule("unmatched-message")].checked_text,
                "14 messages of 8 ranks that stand for 4096");
-    CHECK_TEXT("ranks run", report.result[rule_named("deadlock")].checked_text,
+    CHECK_TEXT("ranks run", report.result[index_of_verify_rule("deadlock")].checked_text,
                "run of 8 ranks that stand for 4096");
     diag_release(&diag);
     text_release(&text);
@@ -248,7 +250,7 @@ static bool is_partly_in_place(const struct ir *ir, uint32_t op)
     return false;
 }
 
-static bool has_race(const struct ir *ir)
+static bool has_race_by_brute_force(const struct ir *ir)
 {
     bool *before = order_by_closure(ir, 0), has_conflict = false;
     uint32_t n = ir->op.count;
@@ -263,7 +265,7 @@ static bool has_race(const struct ir *ir)
 }
 
 /* True if some rank reads an element that no earlier op of that rank has written. */
-static bool reads_unwritten(const struct ir *ir)
+static bool reads_unwritten_element(const struct ir *ir)
 {
     bool found = false;
     bool **written = heap_zalloc(ir->buffer.count, sizeof *written);
@@ -293,7 +295,8 @@ static bool reads_unwritten(const struct ir *ir)
 static void races_and_unwritten_reads_agree_with_brute_force(void)
 {
     struct check_random random = check_random_make();
-    size_t has_conflict = rule_named("race"), unwritten = rule_named("read-before-write");
+    size_t has_conflict = index_of_verify_rule("race"),
+           unwritten = index_of_verify_rule("read-before-write");
     int races = 0, reads = 0;
     for (int round = 0; round < 600; round++) {
         struct ir ir = {0};
@@ -309,7 +312,7 @@ static void races_and_unwritten_reads_agree_with_brute_force(void)
                                               .guard_percent = 40,
                                               .filled_percent = check_random_i64(&random, 0, 130)});
         verify(&ir, NULL, "", &report, NULL);
-        bool has = has_race(&ir), reads_too_early = reads_unwritten(&ir);
+        bool has = has_race_by_brute_force(&ir), reads_too_early = reads_unwritten_element(&ir);
         CHECK_INT("race", report.result[has_conflict].failure_count > 0, has);
         CHECK_INT("read before write", report.result[unwritten].failure_count > 0, reads_too_early);
         races += has;
@@ -451,10 +454,12 @@ static void deadlocks_agree_with_brute_force(void)
         struct verify_report report;
         make_random_messages(&ir, &random);
         verify(&ir, NULL, "", &report, NULL);
-        CHECK_INT("messages", (int64_t)report.result[rule_named("unmatched-message")].failure_count,
+        CHECK_INT("messages",
+                  (int64_t)report.result[index_of_verify_rule("unmatched-message")].failure_count,
                   0);
         bool is_stuck = deadlock_by_search(&ir);
-        CHECK_INT("deadlock", report.result[rule_named("deadlock")].failure_count > 0, is_stuck);
+        CHECK_INT("deadlock", report.result[index_of_verify_rule("deadlock")].failure_count > 0,
+                  is_stuck);
         stuck_count += is_stuck;
         ir_release(&ir);
     }
@@ -463,7 +468,7 @@ static void deadlocks_agree_with_brute_force(void)
 
 /* --- arena plans --- */
 
-static bool plan_is_right(const struct ir *ir)
+static bool memory_plan_is_right(const struct ir *ir)
 {
     bool *before = order_by_closure(ir, 0), right = true;
     uint32_t n = ir->op.count;
@@ -496,7 +501,8 @@ static bool plan_is_right(const struct ir *ir)
 static void plans_agree_with_brute_force(void)
 {
     struct check_random random = check_random_make();
-    size_t overlap = rule_named("arena-overlap"), after = rule_named("use-after-free");
+    size_t overlap = index_of_verify_rule("arena-overlap"),
+           after = index_of_verify_rule("use-after-free");
     int wrong = 0;
     for (int round = 0; round < 200; round++) {
         struct ir ir = {0};
@@ -521,7 +527,7 @@ static void plans_agree_with_brute_force(void)
             ir.buffer.offset[b] = (uint64_t)check_random_i64(
                 &random, 0, (int64_t)(*room - ir_buffer_bytes(&ir, (buffer_id){b})));
         verify(&ir, NULL, "", &report, NULL);
-        bool right = plan_is_right(&ir);
+        bool right = memory_plan_is_right(&ir);
         CHECK_INT("overlap", report.result[overlap].failure_count > 0, !right);
         wrong += !right;
         ir_release(&ir);

@@ -89,7 +89,7 @@ static void put_random_deal(struct text *text, int64_t cp, int64_t seq, struct c
     text_release(&owners);
 }
 
-static void random_text(struct text *text, struct check_random *random)
+static void write_random_layout_text(struct text *text, struct check_random *random)
 {
     static const char *const layouts[] = {"contiguous",       "striped",      "zigzag",
                                           "zigzag_documents", "rank_ordinal", "dealt"};
@@ -183,7 +183,7 @@ static void compare(const struct ir *ir, uint32_t rank, const struct work *work,
 
 /* Checks the result of visible_find_fullest_place(), for an op of own keys: over all steps of the ring
  * together, the most pairs that a rank computes, over the mean. */
-static void check_fullest(struct ir *ir, int64_t window, const char *text)
+static void check_fullest_rank_load(struct ir *ir, int64_t window, const char *text)
 {
     const struct mesh *mesh = &ir->mesh;
     int64_t own = ir->layout.sequence_tokens / ir->layout.cp;
@@ -227,7 +227,7 @@ static void pieces_hold_each_visible_pair_once(void)
     for (int trial = 0; trial < 400; trial++) {
         struct text text = {0};
         struct ir ir = {0};
-        random_text(&text, &random);
+        write_random_layout_text(&text, &random);
         if (parsed(&ir, text.data) && CHECK(text.data, visible_why_unfit(&ir) == NULL)) {
             int64_t own = ir.layout.sequence_tokens / ir.layout.cp,
                     q = check_random_i64(&random, 1, own), kv = check_random_i64(&random, 1, own);
@@ -242,7 +242,7 @@ static void pieces_hold_each_visible_pair_once(void)
                               .away = check_random_i64(&random, 0, ir.mesh.axis[2].size - 1),
                               .away_out = check_random_i64(&random, 0, ir.mesh.axis[1].size - 1)}};
             CHECK(text.data, visible_why_unfit_work(&ir, &work) == NULL);
-            check_fullest(&ir, work.attention.window, text.data);
+            check_fullest_rank_load(&ir, work.attention.window, text.data);
             for (uint32_t rank = 0; rank < mesh_rank_count(&ir.mesh); rank++)
                 compare(&ir, rank, &work, text.data);
         }
@@ -253,7 +253,8 @@ static void pieces_hold_each_visible_pair_once(void)
 
 /* ---- laws ---- */
 
-static double pairs_of(const int64_t *length, uint32_t count, int64_t seq, int64_t window)
+static double count_visible_pairs_of_lengths(const int64_t *length, uint32_t count, int64_t seq,
+                                             int64_t window)
 {
     struct ir ir = {.layout = {LAYOUT_CONTIGUOUS, 1, 1, 1, seq, 0, NULL}, .global_batch = 1};
     struct work work = {.kind = WORK_ATTENTION,
@@ -269,8 +270,10 @@ static void splits_and_orders_of_documents(void)
 {
     struct check_random random = check_random_make();
     enum { SEQ = 1000 };
-    CHECK_CLOSE("one document is causal", pairs_of((int64_t[]){SEQ}, 1, SEQ, 0), 500500, 0);
-    CHECK_CLOSE("a window of all", pairs_of((int64_t[]){SEQ}, 1, SEQ, SEQ), 500500, 0);
+    CHECK_CLOSE("one document is causal",
+                count_visible_pairs_of_lengths((int64_t[]){SEQ}, 1, SEQ, 0), 500500, 0);
+    CHECK_CLOSE("a window of all", count_visible_pairs_of_lengths((int64_t[]){SEQ}, 1, SEQ, SEQ),
+                500500, 0);
     for (int trial = 0; trial < 50; trial++) {
         int64_t length[SEQ], split[SEQ], left = SEQ, window = check_random_i64(&random, 0, 300);
         uint32_t count = 0, splits = 0;
@@ -282,14 +285,16 @@ static void splits_and_orders_of_documents(void)
                 split[splits++] = part;
             split[splits++] = length[i] - part;
         }
-        double pairs = pairs_of(length, count, SEQ, window);
-        CHECK("splitting never adds pairs", pairs_of(split, splits, SEQ, window) <= pairs);
+        double pairs = count_visible_pairs_of_lengths(length, count, SEQ, window);
+        CHECK("splitting never adds pairs",
+              count_visible_pairs_of_lengths(split, splits, SEQ, window) <= pairs);
         for (uint32_t i = 0; i < count / 2; i++) {
             int64_t swapped = length[i];
             length[i] = length[count - 1 - i];
             length[count - 1 - i] = swapped;
         }
-        CHECK_CLOSE("order is nothing", pairs_of(length, count, SEQ, window), pairs, 0);
+        CHECK_CLOSE("order is nothing", count_visible_pairs_of_lengths(length, count, SEQ, window),
+                    pairs, 0);
     }
 }
 

@@ -19,12 +19,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define AHEAD_NS ((int64_t)3600 * 1000000000)
+#define CLOCK_LEAD_NS ((int64_t)3600 * 1000000000)
 
 static int64_t base_ns;   /* ns since the epoch at processor time 0 */
 static int64_t ranks = 1; /* threads that do the same work */
 
-static int64_t processor_ns(void)
+static int64_t processor_time_ns(void)
 {
     struct timespec t;
     syscall(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -33,7 +33,7 @@ static int64_t processor_ns(void)
 
 /* Answers rdtsc (0f 31) and rdtscp (0f 01 f9), whose execution faults, with the clock; other faults end the
  * program. */
-static void on_fault(int number, siginfo_t *info, void *context)
+static void answer_clock_instruction(int number, siginfo_t *info, void *context)
 {
     greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
     const unsigned char *code = (const unsigned char *)r[REG_RIP];
@@ -47,7 +47,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
         signal(number, SIG_DFL);
         return;
     }
-    uint64_t now = (uint64_t)processor_ns();
+    uint64_t now = (uint64_t)processor_time_ns();
     r[REG_RAX] = (greg_t)(now & 0xffffffff);
     r[REG_RDX] = (greg_t)(now >> 32);
     if (size == 3)
@@ -59,7 +59,7 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 {
     if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)
         return (int)syscall(SYS_clock_gettime, clock, t);
-    int64_t now = base_ns + processor_ns();
+    int64_t now = base_ns + processor_time_ns();
     t->tv_sec = now / 1000000000;
     t->tv_nsec = now % 1000000000;
     return 0;
@@ -68,12 +68,12 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 __attribute__((constructor)) static void begin(void)
 {
     struct timespec t;
-    struct sigaction action = {.sa_sigaction = on_fault,
+    struct sigaction action = {.sa_sigaction = answer_clock_instruction,
                                .sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART};
     if (getenv("PROCESSOR_CLOCK_RANKS") != NULL)
         ranks = strtol(getenv("PROCESSOR_CLOCK_RANKS"), NULL, 10);
     syscall(SYS_clock_gettime, CLOCK_REALTIME, &t);
-    base_ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec + AHEAD_NS;
+    base_ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec + CLOCK_LEAD_NS;
     sigaction(SIGSEGV, &action, NULL);
     prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 }

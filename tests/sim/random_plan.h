@@ -19,7 +19,8 @@ static inline int64_t pick(struct check_random *random, int64_t low, int64_t hig
     return check_random_i64(random, low, high);
 }
 
-static inline void random_machine(struct check_random *random, uint32_t ranks, struct cluster *c)
+static inline void make_random_machine(struct check_random *random, uint32_t ranks,
+                                       struct cluster *c)
 {
     *c = machine_make((ranks + 3) / 4);
     c->fabric.kind = (enum fabric_kind)pick(random, FABRIC_SWITCH, FABRIC_PCIE);
@@ -140,7 +141,7 @@ static inline void random_schedule(struct check_random *random, uint32_t max_ran
     p.guards = uneven && pick(random, 0, 2) == 0;
     p.shifts = uneven && pick(random, 0, 1) == 0;
     p.roles = uneven && pick(random, 0, 2) == 0 ? 2 : 1;
-    random_machine(random, p.ranks, c);
+    make_random_machine(random, p.ranks, c);
     text_puts(out, "longhaul schedule 1\nmesh");
     for (uint32_t a = 0; a < p.axes; a++)
         text_printf(out, " x%u=%u", a, p.size[a]);

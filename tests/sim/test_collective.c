@@ -2,7 +2,7 @@
 #include "sim/platform/collective.h"
 #include "tests/sim/machine.h"
 
-static struct work make_work(enum work_kind kind, int64_t bytes, int64_t algorithm)
+static struct work make_collective_work(enum work_kind kind, int64_t bytes, int64_t algorithm)
 {
     struct work work = {.kind = (uint8_t)kind};
     if (kind == WORK_ALL_REDUCE) {
@@ -47,7 +47,7 @@ static const struct {
     {"scatter over two", WORK_SCATTER, ALGORITHM_AUTO, 8, 1, 100},
 };
 
-static void latency_is_steps(void)
+static void collective_latency_counts_steps(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(latencies); i++) {
         struct cluster cluster = machine_make(2);
@@ -60,7 +60,7 @@ static void latency_is_steps(void)
         cluster.nic.message_latency_s = 60;
         for (uint32_t k = 0; k < latencies[i].members; k++)
             member[k] = k * latencies[i].stride;
-        struct work work = make_work(latencies[i].kind, 8, latencies[i].algorithm);
+        struct work work = make_collective_work(latencies[i].kind, 8, latencies[i].algorithm);
         members_init(&members, &platform, member, latencies[i].members);
         members_find_rings(&members, &platform);
         double latency_s = collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
@@ -97,7 +97,7 @@ static const struct {
     {"reduce: the same, the other way", WORK_REDUCE, 64, 16},
 };
 
-static void what_crosses_the_ports(void)
+static void port_bytes_of_collectives_by_hand(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(volumes); i++) {
         struct cluster cluster = machine_make(2);
@@ -106,7 +106,7 @@ static void what_crosses_the_ports(void)
         static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
         const char *label = volumes[i].label;
         struct members members;
-        struct work work = make_work(volumes[i].kind, 8000000000, ALGORITHM_RING);
+        struct work work = make_collective_work(volumes[i].kind, 8000000000, ALGORITHM_RING);
         members_init(&members, &platform, member, 8);
         members_find_rings(&members, &platform);
         collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
@@ -126,14 +126,15 @@ static void what_crosses_the_ports(void)
 
 /* 4096 tokens of 2048 elements in bf16 with 8 copies each are 134,217,728 B, of which 7/8 leave a
  * rank of 8 (Qwen3-30B). */
-static void copies_that_leave_a_rank(void)
+static void expert_copies_leaving_a_rank_by_hand(void)
 {
     struct cluster cluster = machine_make(2);
     struct platform platform = {.cluster = &cluster};
     struct flow_table flows = {0};
     static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     struct members members;
-    struct work work = make_work(WORK_ALL_TO_ALL, INT64_C(4096) * 8 * 2048 * 2, ALGORITHM_AUTO);
+    struct work work =
+        make_collective_work(WORK_ALL_TO_ALL, INT64_C(4096) * 8 * 2048 * 2, ALGORITHM_AUTO);
     members_init(&members, &platform, member, 8);
     members_find_rings(&members, &platform);
     collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
@@ -158,7 +159,7 @@ static void equal_exchanges_are_all_to_alls(void)
             static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
             double pair[64];
             struct members members;
-            struct work all = make_work(WORK_ALL_TO_ALL, 8000000000, ALGORITHM_AUTO);
+            struct work all = make_collective_work(WORK_ALL_TO_ALL, 8000000000, ALGORITHM_AUTO);
             struct work work = {.kind = WORK_EXCHANGE};
             const struct exchange_bytes exchange = {pair, alike};
             for (uint32_t i = 0; i < 64; i++)
@@ -205,7 +206,7 @@ static void members_exchange_their_own_bytes(void)
 
 /* A ring of more than 200 links becomes two flows for each node, one for each class of its
  * links. */
-static void long_rings_are_cut(void)
+static void long_rings_become_flows_by_class(void)
 {
     struct cluster cluster = machine_make(64);
     struct platform platform = {.cluster = &cluster};
@@ -214,7 +215,7 @@ static void long_rings_are_cut(void)
     uint32_t member[256];
     for (uint32_t k = 0; k < 256; k++)
         member[k] = k;
-    struct work work = make_work(WORK_REDUCE_SCATTER, 256000000, ALGORITHM_RING);
+    struct work work = make_collective_work(WORK_REDUCE_SCATTER, 256000000, ALGORITHM_RING);
     members_init(&members, &platform, member, 256);
     members_find_rings(&members, &platform);
     collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
@@ -256,7 +257,7 @@ static void links_have_names(void)
  * rank, if all experts are equally likely (even), with probability 1 - C(112, 8) / C(128, 8). If
  * not, `bytes` says what arrives at a rank: 6 GB. Three quarters of that pass links within the
  * node. An all-to-all of copies would send 24 GB there and 32 GB between nodes. */
-static void tokens_that_travel_once(void)
+static void dispatched_tokens_reach_a_node_once(void)
 {
     static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     for (int even = 0; even < 2; even++) {
@@ -287,13 +288,13 @@ static void tokens_that_travel_once(void)
 }
 
 static const struct check_case cases[] = {
-    {"tokens that travel once", tokens_that_travel_once},
+    {"tokens that travel once", dispatched_tokens_reach_a_node_once},
     {"equal exchanges are all-to-alls", equal_exchanges_are_all_to_alls},
     {"members exchange their own bytes", members_exchange_their_own_bytes},
-    {"latency is steps", latency_is_steps},
-    {"what crosses the ports", what_crosses_the_ports},
-    {"copies that leave a rank", copies_that_leave_a_rank},
-    {"long rings are cut", long_rings_are_cut},
+    {"latency is steps", collective_latency_counts_steps},
+    {"what crosses the ports", port_bytes_of_collectives_by_hand},
+    {"copies that leave a rank", expert_copies_leaving_a_rank_by_hand},
+    {"long rings are cut", long_rings_become_flows_by_class},
     {"links have names", links_have_names},
 };
 CHECK_MAIN("sim/collective", cases)

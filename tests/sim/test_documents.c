@@ -9,34 +9,36 @@
 /* Costs of one second for each visible pair and head dimension, by place of the rank. */
 struct costs_by_place {
     struct machine_costs machine;
-    double **place_work_s;
+    double **work_s_of_each_place;
 };
 
-static struct costs_by_place place_costs_make(const struct ir *ir)
+static struct costs_by_place costs_by_place_make(const struct ir *ir)
 {
-    struct costs_by_place c = {.place_work_s =
-                                   heap_zalloc(ir->shape_count + 1u, sizeof *c.place_work_s)};
+    struct costs_by_place c = {
+        .work_s_of_each_place = heap_zalloc(ir->shape_count + 1u, sizeof *c.work_s_of_each_place)};
     c.machine.work_s = heap_zalloc(ir->shape_count + 1u, sizeof(double));
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
-        if (!work_has_documents(work)) {
+        if (!work_pairs_depend_on_rank(work)) {
             c.machine.work_s[s] = work_flops(work) / 1e12;
             continue;
         }
-        c.place_work_s[s] = heap_zalloc(ir_place_count(ir), sizeof(double));
+        c.work_s_of_each_place[s] = heap_zalloc(ir_place_count(ir), sizeof(double));
         for (uint32_t r = 0; r < mesh_rank_count(&ir->mesh); r++)
-            c.place_work_s[s][ir_place_of_rank(ir, r)] = ir_work_flops_on_rank(ir, work, r) / 4;
+            c.work_s_of_each_place[s][ir_place_of_rank(ir, r)] =
+                ir_work_flops_on_rank(ir, work, r) / 4;
     }
-    c.machine.costs = (struct sim_costs){.work_s = c.machine.work_s,
-                                         .work_s_by_place = (const double *const *)c.place_work_s};
+    c.machine.costs =
+        (struct sim_costs){.work_s = c.machine.work_s,
+                           .work_s_by_place = (const double *const *)c.work_s_of_each_place};
     return c;
 }
 
-static void place_costs_release(struct costs_by_place *c, const struct ir *ir)
+static void costs_by_place_release(struct costs_by_place *c, const struct ir *ir)
 {
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        free(c->place_work_s[s]);
-    free((void *)c->place_work_s);
+        free(c->work_s_of_each_place[s]);
+    free((void *)c->work_s_of_each_place);
     free(c->machine.work_s);
 }
 
@@ -60,7 +62,7 @@ static void three_documents_on_two_ranks(void)
     struct cluster cluster = machine_make(1);
     struct sim_result result = {0};
     if (machine_parse(&ir, "two ranks", text)) {
-        struct costs_by_place c = place_costs_make(&ir);
+        struct costs_by_place c = costs_by_place_make(&ir);
         if (machine_run("two ranks", &ir, &cluster, &c.machine.costs, (struct sim_options){0},
                         &result)) {
             CHECK_CLOSE("the slower rank decides", result.step_s, 10, 1e-12);
@@ -69,7 +71,7 @@ static void three_documents_on_two_ranks(void)
             CHECK_CLOSE("flops", sim_flops(&ir, &result), 4 * 17, 1e-12);
         }
         sim_result_release(&result);
-        place_costs_release(&c, &ir);
+        costs_by_place_release(&c, &ir);
     }
     ir_release(&ir);
 }
@@ -157,7 +159,7 @@ static void only_what_is_the_same_is_folded(void)
         struct cluster cluster = machine_make(nodes);
         struct sim_result folded = {0}, exact = {0};
         build_schedule(&ir, nodes, rows[i].length);
-        struct costs_by_place c = place_costs_make(&ir);
+        struct costs_by_place c = costs_by_place_make(&ir);
         if (machine_run(rows[i].label, &ir, &cluster, &c.machine.costs, (struct sim_options){0},
                         &folded) &&
             machine_run(rows[i].label, &ir, &cluster, &c.machine.costs,
@@ -165,12 +167,12 @@ static void only_what_is_the_same_is_folded(void)
             CHECK_CLOSE(rows[i].label, folded.step_s, exact.step_s, 1e-9);
             CHECK_CLOSE(rows[i].label, sim_flops(&ir, &folded), sim_flops(&ir, &exact), 1e-12);
             CHECK_INT(rows[i].label, folded.class_count, rows[i].classes);
-            CHECK_INT(rows[i].label, folded.replica_count,
+            CHECK_INT(rows[i].label, folded.equal_replica_count,
                       nodes == 2 && rows[i].classes == 1 ? 2 : 1);
         }
         sim_result_release(&folded);
         sim_result_release(&exact);
-        place_costs_release(&c, &ir);
+        costs_by_place_release(&c, &ir);
         ir_release(&ir);
     }
 }

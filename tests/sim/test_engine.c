@@ -51,7 +51,7 @@ static void done(void *context, int64_t tag)
         run->end_s[k] = engine_now_s();
 }
 
-static void run_child(struct run *run, int out)
+static void run_flows_in_child(struct run *run, int out)
 {
     engine_init(done, NULL, run, table[run->row].width, MOST_LINKS);
     for (int k = 0; k < MOST_FLOWS; k++)
@@ -92,7 +92,7 @@ static void flows_take_what_max_min_says(void)
         fflush(stdout);
         pid_t child = fork();
         if (child == 0)
-            run_child(&run, channel[1]);
+            run_flows_in_child(&run, channel[1]);
         close(channel[1]);
         CHECK(table[i].label, read(channel[0], run.end_s, sizeof run.end_s) == sizeof run.end_s);
         close(channel[0]);
@@ -103,7 +103,7 @@ static void flows_take_what_max_min_says(void)
     }
 }
 
-static void a_fault_of_the_library_is_words(void)
+static void simgrid_faults_become_messages(void)
 {
     fflush(stdout);
     pid_t child = fork();
@@ -124,7 +124,7 @@ struct events_ahead {
     double ended_s, fired_s;
 };
 
-static bool run_ahead(void *context, double until_s)
+static bool run_next_outside_event(void *context, double until_s)
 {
     struct events_ahead *a = context;
     double date_s = a->done + 1;
@@ -136,7 +136,7 @@ static bool run_ahead(void *context, double until_s)
     return true;
 }
 
-static void ahead_done(void *context, int64_t tag)
+static void record_end_of_flow_or_timer(void *context, int64_t tag)
 {
     struct events_ahead *a = context;
     if (tag == 2)
@@ -153,7 +153,7 @@ static void events_outside_the_engine_know_its_next_date(void)
         struct events_ahead a = {0};
         static const double bytes_per_s = 1e9;
         static const uint32_t link = 0;
-        engine_init(ahead_done, run_ahead, &a, &bytes_per_s, 1);
+        engine_init(record_end_of_flow_or_timer, run_next_outside_event, &a, &bytes_per_s, 1);
         engine_start_flow(&link, 1, 5e9, 1);
         bool ran = engine_run() == NULL;
         static const int until[6] = {5000, 5000, 5000, 5000, 5000, -1};
@@ -169,7 +169,7 @@ static void events_outside_the_engine_know_its_next_date(void)
 static const struct check_case cases[] = {
     {"the module is loaded once", the_module_is_loaded_once},
     {"flows take what max-min says", flows_take_what_max_min_says},
-    {"a fault of the library is words", a_fault_of_the_library_is_words},
+    {"a fault of the library is words", simgrid_faults_become_messages},
     {"what runs ahead knows how far", events_outside_the_engine_know_its_next_date},
 };
 CHECK_MAIN("sim/engine", cases)

@@ -7,8 +7,8 @@
 /* Folding may change times by rounding only. */
 static const double tolerance = 1e-9;
 
-static void compare_times(const char *label, const struct sim_result *folded,
-                          const struct sim_result *exact)
+static void compare_op_times_of_ranks(const char *label, const struct sim_result *folded,
+                                      const struct sim_result *exact)
 {
     CHECK_CLOSE(label, folded->step_s, exact->step_s, tolerance);
     for (uint32_t r = 0; r < exact->rank_count; r++) {
@@ -30,12 +30,12 @@ static void compare_loads(const char *label, const struct sim_result *folded,
                           const struct sim_result *exact)
 {
     double a = 0, b = 0;
-    CHECK_INT(label, (int64_t)(folded->link_load_count * folded->replica_count),
+    CHECK_INT(label, (int64_t)(folded->link_load_count * folded->equal_replica_count),
               (int64_t)exact->link_load_count);
     for (size_t i = 0; i < folded->link_load_count; i++)
-        a += folded->link_load[i].bytes * folded->replica_count;
+        a += folded->loads_by_link[i].bytes * folded->equal_replica_count;
     for (size_t i = 0; i < exact->link_load_count; i++)
-        b += exact->link_load[i].bytes;
+        b += exact->loads_by_link[i].bytes;
     CHECK_CLOSE(label, a, b, tolerance);
 }
 
@@ -74,11 +74,11 @@ static void folded_is_exact_on_random_plans(void)
         if (machine_run(label, &ir, &cluster, &costs.costs, (struct sim_options){0}, &folded) &&
             machine_run(label, &ir, &cluster, &costs.costs, (struct sim_options){.exact = true},
                         &exact)) {
-            compare_times(label, &folded, &exact);
+            compare_op_times_of_ranks(label, &folded, &exact);
             compare_loads(label, &folded, &exact);
             check_waterfalls(label, &ir, &folded);
             folded_plans += folded.class_count < exact.class_count;
-            replicated += folded.replica_count > 1;
+            replicated += folded.equal_replica_count > 1;
         } else {
             puts(text.data);
         }

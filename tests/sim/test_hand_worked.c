@@ -62,19 +62,19 @@ static void use_one_ring(struct cluster *c)
     c->nic.ring_count = 1;
 }
 
-static void use_efficiencies(struct cluster *c)
+static void use_link_efficiencies(struct cluster *c)
 {
     c->fabric.efficiency = 0.5;
     c->fabric.all_to_all_efficiency = 0.25;
     c->nic.efficiency = 0.5;
 }
 
-static void use_narrow_peers(struct cluster *c)
+static void use_narrow_peer_links(struct cluster *c)
 {
     c->fabric.all_to_all_peer_bytes_per_s = 10e9;
 }
 
-static void use_few_channels(struct cluster *c)
+static void use_few_all_to_all_channels(struct cluster *c)
 {
     c->fabric.all_to_all_channels_bytes_per_s = 20e9;
 }
@@ -139,7 +139,7 @@ static void use_slow_memory(struct cluster *c)
 
 static void use_small_communicator(struct cluster *c)
 {
-    c->fabric.peer_rate_communicator_ranks = 6;
+    c->fabric.ranks_from_which_peer_rate_holds = 6;
 }
 
 /* Makes all ranks share a GPU, within which copies reach 100 GB/s of payload for all ranks together. */
@@ -155,7 +155,7 @@ static void use_slow_start_of_copies(struct cluster *c)
     c->loopback.latency_s = 1;
 }
 
-static void use_narrow_both_ways(struct cluster *c)
+static void use_narrow_pcie_both_ways(struct cluster *c)
 {
     c->pcie.both_ways_total_bytes_per_s = 25e9;
 }
@@ -177,11 +177,11 @@ static const struct {
     /* 6 GB over the lanes at 25 GB/s would take 0.24 s; 4 GB per GPU leave its switch, 8 GB at 30 GB/s, 0.267 s; all
      * of that goes between the sockets, 8 GB at 15 GB/s, which takes longest */
     {"all_to_all_in_node", 1, use_pcie_fabric, 0, false, 8.0 / 15},
-    {"all_to_all_in_node", 1, use_efficiencies, 0, false, 0.24},
+    {"all_to_all_in_node", 1, use_link_efficiencies, 0, false, 0.24},
     /* three peers at 10 GB/s each */
-    {"all_to_all_in_node", 1, use_narrow_peers, 0, false, 0.2},
+    {"all_to_all_in_node", 1, use_narrow_peer_links, 0, false, 0.2},
     /* 4 pieces of 2 GB, a rank's own among them */
-    {"all_to_all_in_node", 1, use_few_channels, 0, false, 0.4},
+    {"all_to_all_in_node", 1, use_few_all_to_all_channels, 0, false, 0.4},
     /* where the rate of all channels is known, a pair's own says nothing more */
     {"all_to_all_in_node", 1, use_few_channels_and_narrow_messages, 0, false, 0.4},
     /* each of 4 ranks fetches 8 GB, its own piece among them, and all share 100 GB/s; with a
@@ -190,8 +190,8 @@ static const struct {
     {"all_to_all_in_node", 1, use_slow_start_of_copies, 0, false, 4.32},
     {"all_to_all_across", 2, NULL, 0, false, 0.8},
     /* 4 pieces of 1 GB in the node come first */
-    {"all_to_all_across", 2, use_few_channels, 0, false, 0.2 + 0.8},
-    {"all_to_all_across", 2, use_efficiencies, 0, false, 1.6},
+    {"all_to_all_across", 2, use_few_all_to_all_channels, 0, false, 0.2 + 0.8},
+    {"all_to_all_across", 2, use_link_efficiencies, 0, false, 1.6},
     /* 8 GB through the memory of each socket: the bytes out of a GPU and those into it are one
      * flow, which counts once */
     {"all_to_all_across", 2, use_route_through_host_memory, 0, false, 1},
@@ -214,7 +214,7 @@ static const struct {
     {"ring_all_reduce", 1, use_mesh_fabric, 0, false, 0.02},
     /* lanes of 25 GB/s; each uplink and the sockets carry one hop each way, at 15 GB/s */
     {"ring_all_reduce", 1, use_pcie_fabric, 0, false, 0.4},
-    {"ring_all_reduce", 1, use_efficiencies, 0, false, 0.12},
+    {"ring_all_reduce", 1, use_link_efficiencies, 0, false, 0.12},
     /* each sums 4 slices of 1 GB into one, 5 GB of traffic as 2.5 copied, and fetches 3 more */
     {"ring_all_reduce", 1, use_one_gpu_for_all, 0, false, 4 * (2.5 + 3) / 100},
     {"ring_reduce_scatter", 1, use_one_gpu_for_all, 0, false, 4 * 2.5 / 100},
@@ -222,7 +222,7 @@ static const struct {
     {"broadcast", 2, NULL, 0, false, 0.1},
     {"copy_overlaps", 1, NULL, 0, false, 1.5},
     {"copies_both_ways", 1, NULL, 0, false, 0.5},
-    {"copies_both_ways", 1, use_narrow_both_ways, 0, false, 0.8},
+    {"copies_both_ways", 1, use_narrow_pcie_both_ways, 0, false, 0.8},
     {"host_sync_holds", 1, NULL, 0, false, 1.5},
     {"host_sync_waits", 1, NULL, 0, false, 1.5},
     {"barrier_waits", 1, NULL, 0, false, 1.5},

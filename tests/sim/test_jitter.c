@@ -11,8 +11,9 @@ static const char head[] = "longhaul schedule 1\n"
                            "stream comm comm\n"
                            "buffer a0 hbm u8 [100000000000] workspace persistent\n";
 
-#define FILL "fill compute count=1000000 "                     /* 1 ms */
-#define MEET "all_reduce comm group=g bytes=4 algorithm=ring " /* nearly nothing */
+#define FILL "fill compute count=1000000 " /* 1 ms */
+#define ALL_REDUCE_OF_FOUR_BYTES                                                                   \
+    "all_reduce comm group=g bytes=4 algorithm=ring " /* nearly nothing */
 
 /* E(n) is the expected maximum of n standard normal numbers: E(2) is 0.5642, E(4) 1.0294, E(32)
  * 2.0697, E(1024) 3.2413 (tables of normal order statistics). */
@@ -31,17 +32,18 @@ static const struct {
 } rows[] = {
     {"nobody meets before the end", "op 0 " FILL "writes a0\nop 1 " FILL "writes a0\n", 1.41421356},
     {"a meeting between two kernels",
-     "op 0 " FILL "writes a0\nop 1 " MEET "waits 0 reads a0 writes a0\n"
+     "op 0 " FILL "writes a0\nop 1 " ALL_REDUCE_OF_FOUR_BYTES "waits 0 reads a0 writes a0\n"
      "op 2 " FILL "waits 1 writes a0\n",
      2},
     {"kernels between meetings add their variances",
      "op 0 " FILL "writes a0\nop 1 " FILL "writes a0\nop 2 " FILL "writes a0\nop 3 " FILL
-     "writes a0\nop 4 " MEET "waits 3 reads a0 writes a0\nop 5 " FILL "waits 4 writes a0\n",
+     "writes a0\nop 4 " ALL_REDUCE_OF_FOUR_BYTES "waits 3 reads a0 writes a0\nop 5 " FILL
+     "waits 4 writes a0\n",
      3},
     /* op 3 waits for op 1, but follows op 2, which ends 1 ms after op 1. This is 10 standard
      * deviations of a kernel, so op 1 delays nothing. */
     {"a meeting behind a kernel delays nobody",
-     "op 0 " FILL "writes a0\nop 1 " MEET "waits 0 reads a0 writes a0\n"
+     "op 0 " FILL "writes a0\nop 1 " ALL_REDUCE_OF_FOUR_BYTES "waits 0 reads a0 writes a0\n"
      "op 2 " FILL "writes a0\nop 3 " FILL "waits 1 writes a0\n",
      1.73205081},
 };

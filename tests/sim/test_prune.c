@@ -31,7 +31,8 @@ static void only_links_that_can_limit_stay(void)
             flow_open(&flows, 1);
             for (uint32_t l = 0; l < LINKS; l++)
                 if (table[i].flow[f] >> l & 1)
-                    route_add_link(&platform, &flows, LINK_FLOW_CAP, l, 0, table[i].width[l]);
+                    route_add_link(&platform, &flows, LINK_RATE_CAP_OF_FLOW, l, 0,
+                                   table[i].width[l]);
             flow_close(&flows);
         }
         prune_make(&pruned, &platform, &flows);

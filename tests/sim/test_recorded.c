@@ -20,50 +20,50 @@
 #define ONE PRODUCT("500000")
 #define TWO PRODUCT("1000000")
 /* 3 s: of 4 ranks each sends its 100 GB to 3 others, at 100 GB/s. more: further JSON members */
-#define GATHER_BY(op, stream, more)                                                                \
+#define EVENT_ALL_GATHER(op, stream, more)                                                                \
     "{'op':'" op "','k':'comm','ph':'f','m':0,'n':-1,'s':" stream ",'in':[],"                      \
     "'out':[[0,[1],'bfloat16']],'rd':1,'wr':1,'g':'g','full':400000000000" more "},"
-#define GATHER(stream) GATHER_BY("c10d._allgather_base_", stream, "")
-#define FUNCTIONAL_GATHER GATHER_BY("_c10d_functional.all_gather_into_tensor", "0", "")
+#define GATHER(stream) EVENT_ALL_GATHER("c10d._allgather_base_", stream, "")
+#define EVENT_FUNCTIONAL_ALL_GATHER EVENT_ALL_GATHER("_c10d_functional.all_gather_into_tensor", "0", "")
 #define JOIN                                                                                       \
     "{'op':'_c10d_functional.wait_tensor','k':'comm','ph':'f','m':0,'n':-1,'s':0,"                 \
     "'in':[[0,[1],'bfloat16']],'out':[],'rd':0,'wr':0,'g':'g','full':1},"
 /* a message of a batch, of rank 1 in a ring of 4 */
-#define MESSAGE(op, peer)                                                                          \
+#define EVENT_BATCHED_MESSAGE(op, peer)                                                                          \
     "{'op':'c10d." op "','k':'comm','ph':'f','m':0,'n':-1,'s':0,'in':[],'out':[],"                 \
     "'rd':1,'wr':1,'g':'g','full':100000000000,'async':true,'batch':7,'peer':" peer "},"
 /* the default stream waits for the work of event number `on` */
-#define WORK_WAIT(on) "{'op':'work_wait','s':0,'on':" on "},"
+#define EVENT_WORK_WAIT(on) "{'op':'work_wait','s':0,'on':" on "},"
 /* a stream records a CUDA event; a stream, or the host, waits for it */
-#define RECORD(stream, event) "{'op':'record','s':" stream ",'e':" event "},"
+#define EVENT_RECORD(stream, event) "{'op':'record','s':" stream ",'e':" event "},"
 #define WAIT(stream, event) "{'op':'wait','s':" stream ",'e':" event "},"
-#define HOST_WAIT(event) "{'op':'host_wait','s':0,'e':" event "},"
-#define ITEM "{'op':'item','s':0},"
+#define EVENT_HOST_WAIT(event) "{'op':'host_wait','s':0,'e':" event "},"
+#define EVENT_ITEM_SYNC "{'op':'item','s':0},"
 
 static const struct {
     const char *label, *events;
     double step_s;
 } rows[] = {
     {"a stream of its own: 1 + max(3, 2) + 1",
-     ONE RECORD("0", "5") WAIT("7", "5") GATHER("7") RECORD("7", "6") TWO WAIT("0", "6") ONE, 5},
+     ONE EVENT_RECORD("0", "5") WAIT("7", "5") GATHER("7") EVENT_RECORD("7", "6") TWO WAIT("0", "6") ONE, 5},
     {"a stream that does not wait for the first product: max(3, 1 + 2) + 1",
-     ONE GATHER("7") RECORD("7", "6") TWO WAIT("0", "6") ONE, 4},
+     ONE GATHER("7") EVENT_RECORD("7", "6") TWO WAIT("0", "6") ONE, 4},
     {"in the order of the default stream: 1 + 3 + 2 + 1",
      ONE GATHER("0") TWO ONE, 7},
     {"functional, joined before the last product: 1 + max(3, 2) + 1",
-     ONE FUNCTIONAL_GATHER TWO JOIN ONE, 5},
+     ONE EVENT_FUNCTIONAL_ALL_GATHER TWO JOIN ONE, 5},
     {"functional, never joined: max(1 + 3, 1 + 2 + 1)",
-     ONE FUNCTIONAL_GATHER TWO ONE, 4},
+     ONE EVENT_FUNCTIONAL_ALL_GATHER TWO ONE, 4},
     {"asynchronous, waited for at once: 1 + 3 + 2",
-     ONE GATHER_BY("c10d._allgather_base_", "0", ",'async':true") WORK_WAIT("1") TWO, 6},
+     ONE EVENT_ALL_GATHER("c10d._allgather_base_", "0", ",'async':true") EVENT_WORK_WAIT("1") TWO, 6},
     {"the host reads a value before it issues the gather of another stream: 1 + 3",
-     ONE ITEM GATHER("7"), 4},
+     ONE EVENT_ITEM_SYNC GATHER("7"), 4},
     {"it waits for an event of another stream: 3 + 2",
-     GATHER("7") RECORD("7", "6") HOST_WAIT("6") TWO, 5},
+     GATHER("7") EVENT_RECORD("7", "6") EVENT_HOST_WAIT("6") TWO, 5},
     {"a batch of a send and a receive is one shift of 100 GB at 50 GB/s, waited for: max(2, 1)",
-     MESSAGE("send", "2") MESSAGE("recv_", "0") ONE WORK_WAIT("1") WORK_WAIT("0"), 2},
+     EVENT_BATCHED_MESSAGE("send", "2") EVENT_BATCHED_MESSAGE("recv_", "0") ONE EVENT_WORK_WAIT("1") EVENT_WORK_WAIT("0"), 2},
     {"a wait for an event that is recorded only later waits for nothing: max(3, 1)",
-     GATHER("7") WAIT("0", "6") ONE RECORD("7", "6"), 3},
+     GATHER("7") WAIT("0", "6") ONE EVENT_RECORD("7", "6"), 3},
 };
 /* clang-format on */
 
@@ -115,30 +115,30 @@ static void streams_overlap_as_recorded(void)
     "'groups':{'g':{'ranks':[0,1]}},'modules':[''],'guessed':{},'peak':1600,"                      \
     "'storages':[[1600,-1,-1,'given']],'events':["
 /* a message to the other stage or from it: 100 GB, 2 s */
-#define PASS(op, peer, more)                                                                       \
+#define EVENT_STAGE_MESSAGE(op, peer, more)                                                                       \
     "{'op':'c10d." op "','k':'comm','ph':'f','m':0,'n':-1,'s':0,'in':[],'out':[],"                 \
     "'rd':1,'wr':1,'g':'g','full':100000000000,'async':true,'peer':" peer more "},"
-#define SEND(peer) PASS("send", peer, "")
-#define RECV(peer) PASS("recv_", peer, "")
-#define SEND_IN(batch, peer) PASS("send", peer, ",'batch':" batch)
-#define RECV_IN(batch, peer) PASS("recv_", peer, ",'batch':" batch)
+#define SEND(peer) EVENT_STAGE_MESSAGE("send", peer, "")
+#define RECV(peer) EVENT_STAGE_MESSAGE("recv_", peer, "")
+#define EVENT_SEND_IN_BATCH(batch, peer) EVENT_STAGE_MESSAGE("send", peer, ",'batch':" batch)
+#define RECV_IN(batch, peer) EVENT_STAGE_MESSAGE("recv_", peer, ",'batch':" batch)
 
 static const struct {
     const char *label, *events[2]; /* of the stages, which are ranks 0 and 1 */
     double step_s;
 } pipelines[] = {
     {"the second stage waits for the first: 1 + 2 + 1",
-     {ONE SEND("1") WORK_WAIT("1"),
-      RECV("0") WORK_WAIT("0") ONE}, 4},
+     {ONE SEND("1") EVENT_WORK_WAIT("1"),
+      RECV("0") EVENT_WORK_WAIT("0") ONE}, 4},
     {"a send hides the next product: 1 + max(2, 2)",
      {ONE SEND("1") TWO,
-      RECV("0") WORK_WAIT("0")}, 3},
+      RECV("0") EVENT_WORK_WAIT("0")}, 3},
     {"a batch sends and receives at the same time: 2 + 1",
-     {SEND_IN("7", "1") RECV_IN("7", "1") WORK_WAIT("0") WORK_WAIT("1") ONE,
-      SEND_IN("3", "0") RECV_IN("3", "0")}, 3},
+     {EVENT_SEND_IN_BATCH("7", "1") RECV_IN("7", "1") EVENT_WORK_WAIT("0") EVENT_WORK_WAIT("1") ONE,
+      EVENT_SEND_IN_BATCH("3", "0") RECV_IN("3", "0")}, 3},
     {"two batches are one after the other: 2 + 2",
-     {SEND_IN("7", "1") RECV_IN("8", "1"),
-      RECV_IN("3", "0") SEND_IN("4", "0")}, 4},
+     {EVENT_SEND_IN_BATCH("7", "1") RECV_IN("8", "1"),
+      RECV_IN("3", "0") EVENT_SEND_IN_BATCH("4", "0")}, 4},
     {"and so are messages between two ranks that are no batch: 2 + 2",
      {SEND("1") RECV("1"),
       RECV("0") SEND("0")}, 4},

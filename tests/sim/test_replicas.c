@@ -5,8 +5,8 @@
 #include "schedule/ir/mesh.h"
 #include "sim/traffic/replicas.h"
 
-#define STREAMS "stream compute compute\nstream comm comm\n"
-#define BUFFER STREAMS "buffer a hbm u8 [1000000] workspace persistent\n"
+#define LINES_OF_TWO_STREAMS "stream compute compute\nstream comm comm\n"
+#define BUFFER LINES_OF_TWO_STREAMS "buffer a hbm u8 [1000000] workspace persistent\n"
 #define REDUCE BUFFER "op 0 all_reduce comm group=dp bytes=1000 reads a writes a\n"
 
 /* Nodes have 4 GPUs. clang-format 14 crashes on this table. */
@@ -36,11 +36,11 @@ static const struct {
     {"part of the axis",          "mesh dp=4 tp=4\ngroup some axes=dp:0+2\n",
      BUFFER "op 0 barrier compute group=some\n", 1, 0, 1, 16},
     {"stages outside",            "mesh pp=2 dp=2 tp=4\ngroup dp axes=dp\nrole r0 axes=pp:0\nrole r1 axes=pp:1\n",
-     STREAMS "ops r0\nop 0 host_sync compute\nops r1\nop 1 host_sync compute\n", 1, 0, 1, 8},
+     LINES_OF_TWO_STREAMS "ops r0\nop 0 host_sync compute\nops r1\nop 1 host_sync compute\n", 1, 0, 1, 8},
 };
 /* clang-format on */
 
-static void what_repeats_is_planned_once(void)
+static void repeated_groups_are_planned_once(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases_of_meshes); i++) {
         const char *label = cases_of_meshes[i].label;
@@ -56,13 +56,14 @@ static void what_repeats_is_planned_once(void)
             struct mesh planned = replicas_planned_mesh(&ir, &cluster);
             CHECK_INT(label, mesh_rank_count(&planned), cases_of_meshes[i].planned);
             for (uint32_t row = 0; row < mesh_rank_count(&planned); row++)
-                CHECK_INT(label,
-                          replicas_planned_row(&ir.mesh, &planned,
-                                               replicas_full_rank(&ir.mesh, &planned, row)),
-                          row);
+                CHECK_INT(
+                    label,
+                    replicas_row_in_planned_mesh(
+                        &ir.mesh, &planned, replicas_rank_in_full_mesh(&ir.mesh, &planned, row)),
+                    row);
             for (uint32_t rank = 0; rank < mesh_rank_count(&ir.mesh); rank++)
-                CHECK(label,
-                      replicas_planned_row(&ir.mesh, &planned, rank) < mesh_rank_count(&planned));
+                CHECK(label, replicas_row_in_planned_mesh(&ir.mesh, &planned, rank) <
+                                 mesh_rank_count(&planned));
         }
         ir_release(&ir);
         text_release(&text);
@@ -70,6 +71,6 @@ static void what_repeats_is_planned_once(void)
 }
 
 static const struct check_case cases[] = {
-    {"what repeats is planned once", what_repeats_is_planned_once},
+    {"what repeats is planned once", repeated_groups_are_planned_once},
 };
 CHECK_MAIN("sim/replicas", cases)

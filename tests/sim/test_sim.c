@@ -74,8 +74,8 @@ static const struct {
 };
 /* clang-format on */
 
-static enum status run_text(const char *head, const char *roles, const char *ops,
-                            struct sim_result *result, struct diag *diag)
+static enum status simulate_schedule_text(const char *head, const char *roles, const char *ops,
+                                          struct sim_result *result, struct diag *diag)
 {
     struct text text = {0};
     struct ir ir = {0};
@@ -98,7 +98,8 @@ static void deadlocks_are_explained(void)
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct sim_result result = {0};
         struct diag diag = {0};
-        enum status status = run_text(wrong[i].head, wrong[i].roles, wrong[i].ops, &result, &diag);
+        enum status status =
+            simulate_schedule_text(wrong[i].head, wrong[i].roles, wrong[i].ops, &result, &diag);
         CHECK_INT(wrong[i].label, status, STATUS_BAD_INPUT);
         CHECK_TEXT(wrong[i].label, diag.text ? diag.text : "", wrong[i].message);
         sim_result_release(&result);
@@ -133,7 +134,8 @@ static void a_dead_child_is_reported_once(void)
     for (fate = DIE; fate <= LEAVE; fate++) {
         struct sim_result result = {0};
         struct diag diag = {0};
-        enum status status = run_text(all_to_all, NULL, all_to_all_ops, &result, &diag);
+        enum status status =
+            simulate_schedule_text(all_to_all, NULL, all_to_all_ops, &result, &diag);
         CHECK_INT("status", status, STATUS_SYSTEM);
         CHECK_TEXT("message", diag.text ? diag.text : "", messages[fate]);
         sim_result_release(&result);
@@ -146,8 +148,8 @@ static void same_input_same_bytes(void)
 {
     struct sim_result a = {0}, b = {0};
     struct diag diag = {0};
-    run_text(all_to_all, NULL, all_to_all_ops, &a, &diag);
-    run_text(all_to_all, NULL, all_to_all_ops, &b, &diag);
+    simulate_schedule_text(all_to_all, NULL, all_to_all_ops, &a, &diag);
+    simulate_schedule_text(all_to_all, NULL, all_to_all_ops, &b, &diag);
     CHECK_INT("rows", (int64_t)a.row_count, (int64_t)b.row_count);
     CHECK("times", a.row_count == b.row_count &&
                        memcmp(a.start_s, b.start_s, a.row_count * sizeof *a.start_s) == 0 &&
@@ -161,13 +163,13 @@ static void loads_name_the_busiest_link(void)
 {
     struct sim_result result = {0};
     struct diag diag = {0};
-    run_text(all_to_all, NULL, all_to_all_ops, &result, &diag);
+    simulate_schedule_text(all_to_all, NULL, all_to_all_ops, &result, &diag);
     CHECK_INT("ports", (int64_t)result.link_load_count, 8);
     if (result.link_load_count == 8) {
         CHECK_TEXT("name", result.busiest_link_name, "node 0 gpu 0 fabric in");
-        CHECK_CLOSE("bytes", result.link_load[result.busiest_load_row].bytes, 6e9, 1e-12);
-        CHECK_CLOSE("busy", result.link_load[result.busiest_load_row].busy_share, 0.06 / 0.060001,
-                    1e-9);
+        CHECK_CLOSE("bytes", result.loads_by_link[result.busiest_load_row].bytes, 6e9, 1e-12);
+        CHECK_CLOSE("busy", result.loads_by_link[result.busiest_load_row].busy_fraction_of_step,
+                    0.06 / 0.060001, 1e-9);
     }
     CHECK_INT("instances", (int64_t)result.counts.op_instances, 8);
     CHECK_INT("of which simulated", (int64_t)result.counts.simulated_op_instances, 2);
@@ -187,7 +189,7 @@ static void many_run_at_once(void)
         if (child[i] == 0) {
             struct sim_result result = {0};
             struct diag diag = {0};
-            run_text(all_to_all, NULL, all_to_all_ops, &result, &diag);
+            simulate_schedule_text(all_to_all, NULL, all_to_all_ops, &result, &diag);
             _exit(fabs(result.step_s - 0.060001) < 1e-9 ? 0 : 1);
         }
     }

@@ -53,7 +53,7 @@ static void world_release(struct world *w)
     diag_release(&w->diag);
 }
 
-static struct request layers_request(int pipeline, int64_t pp, int64_t units)
+static struct request request_of_deep_model(int pipeline, int64_t pp, int64_t units)
 {
     return (struct request){
         .model = &deep,
@@ -77,7 +77,8 @@ static struct request layers_request(int pipeline, int64_t pp, int64_t units)
 
 /* Returns the seconds of each shape, [ir.shape_count + 1], on the heap. free_attention: only matrix products take time;
  * the forward product of a linear layer and its two backward products are equally long. */
-static double *times_of(const struct world *w, const struct ir *ir, bool free_attention)
+static double *seconds_of_each_shape(const struct world *w, const struct ir *ir,
+                                     bool free_attention)
 {
     double *work_s = heap_zalloc((size_t)ir->shape_count + 1, sizeof *work_s);
     for (uint32_t i = 0; i < ir->shape_count; i++)
@@ -98,7 +99,7 @@ static bool world_make(struct world *w, const char *label, const struct request 
         step_build(&w->ir, &w->choices, &w->diag) == STATUS_OK &&
         verify(&w->ir, NULL, label, NULL, &w->diag) == STATUS_OK;
     if (ok) {
-        w->work_s = times_of(w, &w->ir, free_attention);
+        w->work_s = seconds_of_each_shape(w, &w->ir, free_attention);
         struct sim_costs costs = {.work_s = w->work_s};
         struct sim_options options = {0};
         ok = sim_run(&w->ir, &w->cluster, &costs, &options, label, &w->sim, &w->diag) == STATUS_OK;
@@ -114,7 +115,7 @@ static bool world_make(struct world *w, const char *label, const struct request 
 static void folded_pipelines_equal_unfolded(void)
 {
     for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++) {
-        struct request request = layers_request(p, 2, p == CHOICE_PIPELINE_MSP ? 4 : 8);
+        struct request request = request_of_deep_model(p, 2, p == CHOICE_PIPELINE_MSP ? 4 : 8);
         bool shared = p == CHOICE_PIPELINE_MSP;
         bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
         struct world w;
@@ -181,7 +182,7 @@ static void equal_units_leave_the_bubble_of_the_formulae(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char label[96];
         struct world w;
-        struct request request = layers_request(rows[i].pipeline, rows[i].pp, rows[i].units);
+        struct request request = request_of_deep_model(rows[i].pipeline, rows[i].pp, rows[i].units);
         request.virtual_stages = rows[i].chunks;
         double n = (double)(rows[i].units * rows[i].chunks), p = (double)rows[i].pp;
         snprintf(label, sizeof label, "%s pp %g units %g", pipeline_names[rows[i].pipeline], p, n);
@@ -197,13 +198,14 @@ static void equal_units_leave_the_bubble_of_the_formulae(void)
 }
 
 /* The bubble of zb-1p is (P - 1)(t_F + t_B - t_W) for any three times (Qi et al., arXiv 2401.10241, table 1). */
-static void weights_put_off_fill_the_drain(void)
+static void deferred_weight_grads_fill_the_drain(void)
 {
     static const int64_t rows[][2] = {{2, 4}, {4, 4}, {4, 8}, {8, 16}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char label[96];
         struct world w;
-        struct request request = layers_request(CHOICE_PIPELINE_ZB_1P, rows[i][0], rows[i][1]);
+        struct request request =
+            request_of_deep_model(CHOICE_PIPELINE_ZB_1P, rows[i][0], rows[i][1]);
         snprintf(label, sizeof label, "zb-1p pp %d units %d", (int)rows[i][0], (int)rows[i][1]);
         if (world_make(&w, label, &request, false)) {
             struct seconds_of_units t = seconds_of_units(&w);
@@ -223,7 +225,8 @@ static void zb_v_has_no_bubble(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char label[96];
         struct world w;
-        struct request request = layers_request(CHOICE_PIPELINE_ZB_V, rows[i][0], rows[i][1]);
+        struct request request =
+            request_of_deep_model(CHOICE_PIPELINE_ZB_V, rows[i][0], rows[i][1]);
         snprintf(label, sizeof label, "zb-v pp %d units %d", (int)rows[i][0], (int)rows[i][1]);
         if (world_make(&w, label, &request, true)) {
             struct seconds_of_units t = seconds_of_units(&w);
@@ -250,9 +253,9 @@ static void subsequences_leave_the_bubble_of_as_many_units(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char label[96];
         struct world w;
-        struct request request = layers_request(rows[i].chunks > 1 ? CHOICE_PIPELINE_INTERLEAVED
-                                                                   : CHOICE_PIPELINE_SEQ1F1B,
-                                                rows[i].pp, rows[i].batches);
+        struct request request = request_of_deep_model(
+            rows[i].chunks > 1 ? CHOICE_PIPELINE_INTERLEAVED : CHOICE_PIPELINE_SEQ1F1B, rows[i].pp,
+            rows[i].batches);
         request.virtual_stages = rows[i].chunks;
         request.subsequences = rows[i].pieces;
         request.seq = 64 * rows[i].pieces;
@@ -278,7 +281,8 @@ static void zb_v_over_subsequences_has_no_bubble(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char label[96];
         struct world w;
-        struct request request = layers_request(CHOICE_PIPELINE_ZB_V, rows[i].pp, rows[i].batches);
+        struct request request =
+            request_of_deep_model(CHOICE_PIPELINE_ZB_V, rows[i].pp, rows[i].batches);
         request.subsequences = rows[i].pieces;
         request.seq = 64 * rows[i].pieces;
         snprintf(label, sizeof label, "zb-v pp %d, %d x %d units", (int)rows[i].pp,
@@ -307,7 +311,7 @@ static void a_host_that_awaits_messages_exposes_them(void)
         double part = parts[i / 2], n = 5;
         struct world w;
         struct profile profile;
-        struct request request = layers_request(CHOICE_PIPELINE_GPIPE, 2, (int64_t)n);
+        struct request request = request_of_deep_model(CHOICE_PIPELINE_GPIPE, 2, (int64_t)n);
         request.scope = SCOPE_LAYERS_FORWARD;
         snprintf(label, sizeof label, "%s, messages of %g units", awaits ? "awaits" : "goes on",
                  part);
@@ -324,7 +328,7 @@ static void a_host_that_awaits_messages_exposes_them(void)
         w.cluster.fabric.latency_s = part * unit;
         bool ok = step_build(&ir, &choices, &w.diag) == STATUS_OK &&
                   verify(&ir, NULL, label, NULL, &w.diag) == STATUS_OK;
-        double *work_s = times_of(&w, &ir, false);
+        double *work_s = seconds_of_each_shape(&w, &ir, false);
         struct sim_costs costs = {.work_s = work_s};
         ok = ok && sim_run(&ir, &w.cluster, &costs, &options, label, &sim, &w.diag) == STATUS_OK;
         if (CHECK(label, ok)) {
@@ -351,7 +355,7 @@ static void few_micro_batches_leave_the_bubble_of_loongtrain(void)
     for (int64_t micro = 8; micro >= 1; micro /= 2) {
         char label[96];
         struct world w;
-        struct request request = layers_request(CHOICE_PIPELINE_1F1B, 4, 4 * micro);
+        struct request request = request_of_deep_model(CHOICE_PIPELINE_1F1B, 4, 4 * micro);
         request.model = &layers;
         request.strategy = "2d";
         request.ranks = 1024;
@@ -390,7 +394,7 @@ static void shared_subsequences_fill_the_pipeline(void)
         for (size_t k = 0; k < ARRAY_LEN(shared); k++) {
             char label[96];
             struct world w;
-            struct request request = layers_request(CHOICE_PIPELINE_MSP, rows[i].pp, 1);
+            struct request request = request_of_deep_model(CHOICE_PIPELINE_MSP, rows[i].pp, 1);
             request.model = &layers;
             request.scope = SCOPE_LAYERS_FORWARD;
             request.subsequences = rows[i].n;
@@ -408,7 +412,7 @@ static void shared_subsequences_fill_the_pipeline(void)
 
 static const struct check_case cases[] = {
     {"equal units leave the bubble of the formulae", equal_units_leave_the_bubble_of_the_formulae},
-    {"weights put off fill the drain", weights_put_off_fill_the_drain},
+    {"weights put off fill the drain", deferred_weight_grads_fill_the_drain},
     {"zb-v pauses nowhere", zb_v_has_no_bubble},
     {"subsequences leave the bubble of as many units",
      subsequences_leave_the_bubble_of_as_many_units},

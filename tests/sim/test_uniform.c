@@ -33,7 +33,7 @@ static bool run_schedule(const char *ops, struct sim_options options, struct ir 
     return ok;
 }
 
-static void even_ranks_work_as_the_last(void)
+static void even_ranks_fold_into_the_last_class(void)
 {
     static const struct {
         const char *label;
@@ -126,7 +126,7 @@ static void unpaired_guards_distinguish_ranks(void)
 }
 
 static const struct check_case cases[] = {
-    {"even ranks work as the last", even_ranks_work_as_the_last},
+    {"even ranks work as the last", even_ranks_fold_into_the_last_class},
     {"flops are those of each rank", flops_are_those_of_each_rank},
     {"other guards tell ranks apart", unpaired_guards_distinguish_ranks},
 };

@@ -67,7 +67,7 @@ static const struct {
      "op 0 all_gather comm group=g bytes=1000000000 reads a0 writes a0 region=weights\n"
      "op 1 all_reduce comm group=g bytes=1000000000 reads a0 writes a0 region=loss algorithm=ring\n"
      "op 2 fill compute count=1000000 waits 1 writes a0\n", 0,
-     {{CAUSE_WEIGHTS, 10e-3}, {CAUSE_GATHER, 10e-3}, {CAUSE_MEMORY_BOUND, 1e-3}}},
+     {{CAUSE_WEIGHT_COLLECTIVES, 10e-3}, {CAUSE_OTHER_COLLECTIVES, 10e-3}, {CAUSE_MEMORY_BOUND, 1e-3}}},
     {"a slow host",
      "op 0 fill compute count=1000000 writes a0\nop 1 fill compute count=1000000 writes a0\n", 3e-3,
      {{CAUSE_HOST, 5e-3}, {CAUSE_MEMORY_BOUND, 2e-3}}},
@@ -93,7 +93,7 @@ static const struct {
      "op 1 send comm group=g by=-1 bytes=500000000 guard g>=1 waits 0 reads a0\n"
      "op 2 recv comm group=g by=+1 bytes=500000000 guard g<1 writes a0\n"
      "op 3 fill compute count=1000000 guard g<1 waits 2 writes a0\n", 0,
-     {{CAUSE_MEMORY_BOUND, 1e-3}, {CAUSE_FILL, 15e-3}}},
+     {{CAUSE_MEMORY_BOUND, 1e-3}, {CAUSE_PIPELINE_FILL, 15e-3}}},
     {"messages while a pipeline turns, and at its end",
      "op 0 fill compute count=1000000 guard g>=1 writes a0 phase=backward\n"
      "op 1 send comm group=g by=-1 bytes=500000000 guard g>=1 waits 0 reads a0\n"
@@ -103,7 +103,7 @@ static const struct {
      "op 5 fill compute count=1000000 guard g<1 waits 4 writes a0\n"
      "op 6 recv comm group=g by=+1 bytes=500000000 guard g<1 writes a0\n"
      "op 7 fill compute count=1000000 guard g<1 waits 6 writes a0 phase=backward\n", 0,
-     {{CAUSE_MEMORY_BOUND, 3e-3}, {CAUSE_PIPELINE, 10e-3}, {CAUSE_DRAIN, 9e-3}}},
+     {{CAUSE_MEMORY_BOUND, 3e-3}, {CAUSE_PIPELINE, 10e-3}, {CAUSE_PIPELINE_DRAIN, 9e-3}}},
     /* 10 ms each, on separate links */
     {"of two that end at once, the later in the list",
      "op 0 all_to_all comm group=g bytes=2000000000 reads a0 writes a0\n"
@@ -117,8 +117,8 @@ static const struct {
 };
 /* clang-format on */
 
-static void check_causes(const char *label, const struct ir *ir, const struct sim_result *result,
-                         const double want[CAUSE_COUNT])
+static void check_seconds_of_causes(const char *label, const struct ir *ir,
+                                    const struct sim_result *result, const double want[CAUSE_COUNT])
 {
     struct waterfall w;
     waterfall_make(&w, ir, result, (struct waterfall_peak){.flop_per_s = 1e12}, 0);
@@ -127,7 +127,7 @@ static void check_causes(const char *label, const struct ir *ir, const struct si
             printf("cause: %s\n", cause_name((enum cause)c));
 }
 
-static void every_instant_has_its_cause(void)
+static void waterfall_time_by_cause_by_hand(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases_of_causes); i++) {
         const char *label = cases_of_causes[i].label;
@@ -146,11 +146,11 @@ static void every_instant_has_its_cause(void)
             double want[CAUSE_COUNT] = {0};
             for (int k = 0; k < MOST_CAUSES; k++)
                 want[cases_of_causes[i].want[k].cause] += cases_of_causes[i].want[k].seconds;
-            check_causes(label, &ir, &result, want);
+            check_seconds_of_causes(label, &ir, &result, want);
             for (size_t row = 0; row < result.row_count; row++) { /* with an end rounded up */
                 double end_s = result.end_s[row];
                 result.end_s[row] = nextafter(end_s, INFINITY);
-                check_causes(label, &ir, &result, want);
+                check_seconds_of_causes(label, &ir, &result, want);
                 result.end_s[row] = end_s;
             }
         }
@@ -168,7 +168,7 @@ static void every_cause_has_a_name(void)
 }
 
 static const struct check_case cases[] = {
-    {"every instant has its cause", every_instant_has_its_cause},
+    {"every instant has its cause", waterfall_time_by_cause_by_hand},
     {"every cause has a name", every_cause_has_a_name},
 };
 CHECK_MAIN("sim/waterfall", cases)

@@ -91,9 +91,9 @@ static void errors_add_up_by_kind_stream_phase_and_rank(void)
 
     struct compare_op *op;
     CHECK_INT("ops", (int64_t)compare_list_ops(c, &op), 4);
-    CHECK_INT("first of equals", op[0].first_pair->op, 0);
+    CHECK_INT("first of equals", op[0].pair_of_lowest_rank->op, 0);
     CHECK_CLOSE("share", op[0].error_share, 0.5, 1e-12);
-    CHECK_INT("second", op[1].first_pair->op, 2);
+    CHECK_INT("second", op[1].pair_of_lowest_rank->op, 2);
     CHECK_CLOSE("no error, no share", op[3].error_share, 0, 0);
     free(op);
     fixture_release(&f);
@@ -118,7 +118,7 @@ static void rows_without_a_partner_are_counted(void)
     fixture_release(&f);
 }
 
-static void several_steps_give_their_median(void)
+static void compared_steps_give_their_median(void)
 {
     struct fixture f;
     compare_text(&f, "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n",
@@ -440,19 +440,20 @@ static void exposed_time_is_the_mean_of_ranks(void)
                  "0,h2d,1,h2d,forward,offload,0,-1,-1,0,3,0,0\n"
                  "1,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
                  "1,h2d,1,h2d,forward,offload,0,-1,-1,2,7,0,0\n");
-    const struct compare_exposed *copies = &f.comparison.exposed_by_role[ROLE_H2D];
+    const struct compare_exposed *copies = &f.comparison.exposed_time_by_stream_role[ROLE_H2D];
     CHECK_CLOSE("predicted, exposed", copies->predicted_exposed_s, 2, 1e-12);
     CHECK_CLOSE("predicted", copies->predicted_busy_s, 3, 1e-12);
     CHECK_CLOSE("measured, exposed", copies->measured_exposed_s, (1 + 5) / 2.0, 1e-12);
     CHECK_CLOSE("measured", copies->measured_busy_s, (3 + 5) / 2.0, 1e-12);
-    CHECK_CLOSE("no messages", f.comparison.exposed_by_role[ROLE_COMM].measured_busy_s, 0, 0);
+    CHECK_CLOSE("no messages", f.comparison.exposed_time_by_stream_role[ROLE_COMM].measured_busy_s,
+                0, 0);
     fixture_release(&f);
 }
 
 static const struct check_case cases[] = {
     {"errors add up by kind, stream, phase and rank", errors_add_up_by_kind_stream_phase_and_rank},
     {"rows without a partner are counted", rows_without_a_partner_are_counted},
-    {"several steps give their median", several_steps_give_their_median},
+    {"several steps give their median", compared_steps_give_their_median},
     {"a rank that stands for all is held against each",
      a_rank_that_stands_for_all_is_held_against_each},
     {"exposed time is the mean of ranks", exposed_time_is_the_mean_of_ranks},

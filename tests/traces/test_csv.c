@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define OPS "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops\n"
-#define OPS_NOW                                                                                    \
+#define OPS_CSV_COLUMNS                                                                            \
     "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops,micro\n"
 #define MEMORY "time_s,rank,memory,category,bytes\n"
 #define ROW "0,compute,7,matmul,forward,linear,3,-1,-1,0.1,0.25,1024,2e+17\n"
@@ -37,7 +37,7 @@ static void a_file_reads_as_it_is_written(void)
     CHECK_INT("a row that ends before it starts", status, STATUS_BAD_INPUT);
     fixture_release(&f);
 
-    text = "# made_by=longhaul 0.1.0\n# note=a \\\\ and\\ntwo lines\n" OPS_NOW
+    text = "# made_by=longhaul 0.1.0\n# note=a \\\\ and\\ntwo lines\n" OPS_CSV_COLUMNS
            "0,compute,7,matmul,forward,linear,3,-1,-1,0.1,0.25,1024,2e+17,-1\n"
            "31,comm.hp,8,all_to_all,forward,attention,3,0,2,0.25,0.30000000000000004,5,0,12\n";
     status = trace_parse_ops(&f.trace, "t.csv", text, strlen(text), &f.diag);

@@ -119,7 +119,7 @@ static void a_late_rank_is_named_by_the_rank_that_waits_least(void)
     fixture_release(&f);
 }
 
-#define SLOW_LINK(r)                                                                               \
+#define ROWS_WITH_SLOW_LINK(r)                                                                     \
     r ",compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n" r                                       \
       ",h2d,1,h2d,forward,offload,0,-1,-1,0,2,8,0\n" r                                             \
       ",compute,2,attention,forward,attention,0,-1,-1,4,10,0,0\n" r                                \
@@ -129,16 +129,18 @@ static void a_late_rank_is_named_by_the_rank_that_waits_least(void)
 static void a_message_that_takes_twice_as_long_is_a_slow_link(void)
 {
     struct fixture f;
-    CHECK_INT("explain", explain(&f, PREDICTED, SLOW_LINK("0") SLOW_LINK("1")), STATUS_OK);
+    CHECK_INT("explain", explain(&f, PREDICTED, ROWS_WITH_SLOW_LINK("0") ROWS_WITH_SLOW_LINK("1")),
+              STATUS_OK);
     check_sums(&f.explanation, 16, 18);
     check_largest_cause(&f.explanation, "slow link", -1, 2);
     fixture_release(&f);
-    CHECK_INT("the other way", explain(&f, SLOW_LINK("0") SLOW_LINK("1"), PREDICTED), STATUS_OK);
+    CHECK_INT("the other way",
+              explain(&f, ROWS_WITH_SLOW_LINK("0") ROWS_WITH_SLOW_LINK("1"), PREDICTED), STATUS_OK);
     check_largest_cause(&f.explanation, "fast link", -1, -2);
     fixture_release(&f);
 }
 
-#define OPEN_COPY(r)                                                                               \
+#define ROWS_WITH_EXPOSED_COPY(r)                                                                  \
     r ",h2d,1,h2d,forward,offload,0,-1,-1,0,2,8,0\n" r                                             \
       ",compute,0,matmul,forward,linear,0,-1,-1,2,6,0,0\n" r                                       \
       ",compute,2,attention,forward,attention,0,-1,-1,6,12,0,0\n" r                                \
@@ -148,11 +150,15 @@ static void a_message_that_takes_twice_as_long_is_a_slow_link(void)
 static void a_copy_that_the_kernels_wait_for_is_in_the_open(void)
 {
     struct fixture f;
-    CHECK_INT("explain", explain(&f, PREDICTED, OPEN_COPY("0") OPEN_COPY("1")), STATUS_OK);
+    CHECK_INT("explain",
+              explain(&f, PREDICTED, ROWS_WITH_EXPOSED_COPY("0") ROWS_WITH_EXPOSED_COPY("1")),
+              STATUS_OK);
     check_sums(&f.explanation, 16, 18);
     check_largest_cause(&f.explanation, "copy in the open", -1, 2);
     fixture_release(&f);
-    CHECK_INT("the other way", explain(&f, OPEN_COPY("0") OPEN_COPY("1"), PREDICTED), STATUS_OK);
+    CHECK_INT("the other way",
+              explain(&f, ROWS_WITH_EXPOSED_COPY("0") ROWS_WITH_EXPOSED_COPY("1"), PREDICTED),
+              STATUS_OK);
     check_largest_cause(&f.explanation, "hidden copy", -1, -2);
     fixture_release(&f);
 }
@@ -176,7 +182,7 @@ static void kernels_slower_by_one_share_are_a_clock_that_fell(void)
 
 /* If kernels of only one kind are slower, that kind is named as the cause. An op that the schedule lacks (op 7 here) is
  * stray work, even if the schedule has other ops of its kind. */
-static void one_sort_is_named_and_so_is_stray_work(void)
+static void slow_kind_and_stray_work_are_named(void)
 {
     struct fixture f;
     static const char one[] = "0,compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n"
@@ -203,7 +209,7 @@ static void one_sort_is_named_and_so_is_stray_work(void)
 static void a_rank_that_is_not_predicted_is_refused(void)
 {
     struct fixture f;
-    CHECK_INT("explain", explain(&f, PREDICTED, SLOW_LINK("2")), STATUS_BAD_INPUT);
+    CHECK_INT("explain", explain(&f, PREDICTED, ROWS_WITH_SLOW_LINK("2")), STATUS_BAD_INPUT);
     CHECK_TEXT(
         "message", f.diag.text,
         "m.csv: error: rank 2 is not in the prediction, which has only one of all equal ranks; "
@@ -271,7 +277,7 @@ static const struct check_case cases[] = {
      a_copy_that_the_kernels_wait_for_is_in_the_open},
     {"kernels slower by one share are a clock that fell",
      kernels_slower_by_one_share_are_a_clock_that_fell},
-    {"one sort is named, and so is stray work", one_sort_is_named_and_so_is_stray_work},
+    {"one sort is named, and so is stray work", slow_kind_and_stray_work_are_named},
     {"a rank that is not predicted is refused", a_rank_that_is_not_predicted_is_refused},
     {"clocks of recordings are shifted until messages end together",
      clocks_of_recordings_are_shifted_until_messages_end_together},

@@ -12,17 +12,18 @@
     "id,source,model,gpu,gpus,seq_len,micro_batch,global_batch,tp,cp,pp,vpp,dp,sharding,"          \
     "recompute,attention,framework,measured_step_s,metric,value,unit,second_metric,second_value,"  \
     "as_run,args,note"
-#define ALL_COLUMNS                                                                                \
+#define EXTERNAL_CSV_COLUMNS                                                                       \
     "id,source,laboratory,place,set,framework,model,gpu,gpus,seq_len,micro_batch,global_batch,"    \
     "tp,cp,pp,vpp,dp,sharding,recompute,attention,metric,value,unit,how,measured_step_s,"          \
     "second_metric,second_value,group,against,as_run,counts,args,note"
-#define FACTS "m,h100_80gb,8,2048,2,16,1,1,1,1,8,fsdp,full,sdpa,\"Frame 1.2, eager\","
+#define FACT_FIELDS_OF_RUN "m,h100_80gb,8,2048,2,16,1,1,1,1,8,fsdp,full,sdpa,\"Frame 1.2, eager\","
 #define TGS(value) "tgs," value ",tokens/s/gpu,"
 #define ROW                                                                                        \
-    "a-1,A," FACTS "2.5," TGS("1638.4") "memory_allocated_gib,10.50,yes,--model 'a b.json' --seq " \
-                                        "2K,"
+    "a-1,A," FACT_FIELDS_OF_RUN                                                                    \
+    "2.5," TGS("1638.4") "memory_allocated_gib,10.50,yes,--model 'a b.json' --seq "                \
+                         "2K,"
 /* The line of column names of a table of figures. */
-#define FIGURES                                                                                    \
+#define FIGURE_COLUMN_NAMES                                                                        \
     "id,source,place,framework,gpu,gpus,seq_len,metric,value,unit,group,against,counts,args,"      \
     "note\n"
 
@@ -42,13 +43,13 @@ static enum status parse(struct fixture *f, const char *text)
     return external_parse(&f->runs, "e.csv", text, strlen(text), &f->diag);
 }
 
-static void a_row_gives_its_values_and_its_texts(void)
+static void external_row_fields_are_read(void)
 {
     struct fixture f = {0};
     CHECK_INT("status",
-              parse(&f,
-                    COLUMNS "\n" ROW "\r\na-2,A," FACTS "0.5,step_ms,500,ms,,,nearest: x,--seq 2K,"
-                            "\"odd, \"\"really\"\"\""),
+              parse(&f, COLUMNS "\n" ROW "\r\na-2,A," FACT_FIELDS_OF_RUN
+                                "0.5,step_ms,500,ms,,,nearest: x,--seq 2K,"
+                                "\"odd, \"\"really\"\"\""),
               STATUS_OK);
     CHECK_TEXT("messages", f.diag.text, "");
     if (CHECK_INT("rows, the last without a line end", (int64_t)f.runs.row_count, 2)) {
@@ -75,9 +76,9 @@ static const struct {
     enum measurement_metric metric;
     enum measurement_score score;
     bool is_number;
-    double in_si;
+    double value_in_si;
 } figures[] = {
-    /* label, row, metric, score, is_number, in_si */
+    /* label, row, metric, score, is_number, value_in_si */
     {"tokens", "tgs,629.9,tokens/s/gpu", METRIC_TGS, SCORE_RELATIVE, true, 629.9},
     {"microseconds", "rotation_us,470,us", METRIC_ROTATION_US, SCORE_RELATIVE, true, 470e-6},
     {"GiB", "reserved_memory,2,GiB", METRIC_RESERVED_MEMORY, SCORE_RELATIVE, true, 2147483648.0},
@@ -94,7 +95,8 @@ static void figures_have_metrics_and_units(void)
         struct fixture f = {0};
         struct text text = {0};
         const char *label = figures[i].label;
-        text_printf(&text, FIGURES "a,S,1,ring,h100,8,,%s,,,,--seq 2K,\n", figures[i].row);
+        text_printf(&text, FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,,%s,,,,--seq 2K,\n",
+                    figures[i].row);
         CHECK_INT(label, parse(&f, text.data), STATUS_OK);
         CHECK_TEXT(label, f.diag.text, "");
         if (CHECK_INT(label, (int64_t)f.runs.row_count, 1)) {
@@ -102,7 +104,7 @@ static void figures_have_metrics_and_units(void)
             CHECK_INT(label, row->metric, figures[i].metric);
             CHECK_INT(label, measurement_metrics[row->metric].score, figures[i].score);
             CHECK_INT(label, row->is_number, figures[i].is_number);
-            CHECK_CLOSE(label, row->value * row->si_factor, figures[i].in_si, 1e-15);
+            CHECK_CLOSE(label, row->value * row->si_factor, figures[i].value_in_si, 1e-15);
             CHECK_CLOSE("no step", row->step_s, 0, 0);
         }
         text_release(&text);
@@ -112,13 +114,13 @@ static void figures_have_metrics_and_units(void)
 
 /* A group is a key with a value. Rows with another value or without the key are in another group; a
  * key that only begins with the name ("windows") is another key. */
-static void rows_are_in_groups(void)
+static void external_rows_group_by_key_value(void)
 {
     static const char text[] =
-        FIGURES "a,S,1,x,g,8,,tgs,1,tokens/s/gpu,split=1;window=2,,,--seq 2K,\n"
-                "b,S,1,x,g,8,,tgs,1,tokens/s/gpu,window=2,,,--seq 2K,\n"
-                "c,S,1,x,g,8,,tgs,1,tokens/s/gpu,split=12;windows=2,,,--seq 2K,\n"
-                "d,S,1,x,g,8,,max_seq_len,1,tokens,,,least,--seq 2K,\n";
+        FIGURE_COLUMN_NAMES "a,S,1,x,g,8,,tgs,1,tokens/s/gpu,split=1;window=2,,,--seq 2K,\n"
+                            "b,S,1,x,g,8,,tgs,1,tokens/s/gpu,window=2,,,--seq 2K,\n"
+                            "c,S,1,x,g,8,,tgs,1,tokens/s/gpu,split=12;windows=2,,,--seq 2K,\n"
+                            "d,S,1,x,g,8,,max_seq_len,1,tokens,,,least,--seq 2K,\n";
     struct fixture f = {0};
     size_t size = 0;
     CHECK_INT("parse", parse(&f, text), STATUS_OK);
@@ -146,9 +148,9 @@ static const struct wrong_text wrong[] = {
     {"a column twice", COLUMNS ",note\n", "e.csv:1: error: the column 'note' is given twice\n"},
     {"short row", COLUMNS "\na-1,A\n",
      "e.csv:2: error: 2 fields, expected 26 as in the line of column names\n"},
-    {"no id", COLUMNS "\n,A," FACTS "2.5," TGS("1") ",,yes,--seq 2K,\n",
+    {"no id", COLUMNS "\n,A," FACT_FIELDS_OF_RUN "2.5," TGS("1") ",,yes,--seq 2K,\n",
      "e.csv:2: error: column 'id': is empty\n"},
-    {"no args", COLUMNS "\na-1,A," FACTS "2.5," TGS("1") ",,yes,,\n",
+    {"no args", COLUMNS "\na-1,A," FACT_FIELDS_OF_RUN "2.5," TGS("1") ",,yes,,\n",
      "e.csv:2: error: column 'args': is empty\n"},
     {"gpus", COLUMNS "\na-1,A,m,h100,none,2048,2,16,,,,,,,,,f,2.5," TGS("1") ",,yes,--seq 2K,\n",
      "e.csv:2: error: column 'gpus': expected a whole number of at least 1, not 'none'\n"},
@@ -156,56 +158,61 @@ static const struct wrong_text wrong[] = {
      "e.csv:2: error: column 'global_batch': expected a whole number of at least 1, not ''\n"},
     {"degree", COLUMNS "\na-1,A,m,h100,8,2048,2,16,,,0,,,,,,f,2.5," TGS("1") ",,yes,--seq 2K,\n",
      "e.csv:2: error: column 'pp': expected a whole number of at least 1, or nothing, not '0'\n"},
-    {"no finite time", COLUMNS "\na-1,A," FACTS "1e999," TGS("1") ",,yes,--seq 2K,\n",
+    {"no finite time", COLUMNS "\na-1,A," FACT_FIELDS_OF_RUN "1e999," TGS("1") ",,yes,--seq 2K,\n",
      "e.csv:2: error: column 'measured_step_s': expected a number above 0, not '1e999'\n"},
-    {"metric of a step", COLUMNS "\na-1,A," FACTS "2.5,mfu,1,fraction,,,yes,--seq 2K,\n",
+    {"metric of a step",
+     COLUMNS "\na-1,A," FACT_FIELDS_OF_RUN "2.5,mfu,1,fraction,,,yes,--seq 2K,\n",
      "e.csv:2: error: column 'metric': expected tgs, step_ms, tokens_per_s, sequences_per_s or "
      "tflops, since measured_step_s is given, not 'mfu'\n"},
-    {"no metric", COLUMNS "\na-1,A," FACTS "2.5,speed,1,,,,yes,--seq 2K,\n",
+    {"no metric", COLUMNS "\na-1,A," FACT_FIELDS_OF_RUN "2.5,speed,1,,,,yes,--seq 2K,\n",
      "e.csv:2: error: column 'metric': expected a metric, not 'speed'\n"},
-    {"published", COLUMNS "\na-1,A," FACTS "2.5," TGS("0") ",,yes,--seq 2K,\n",
+    {"published", COLUMNS "\na-1,A," FACT_FIELDS_OF_RUN "2.5," TGS("0") ",,yes,--seq 2K,\n",
      "e.csv:2: error: column 'value': expected a number above 0, not '0'\n"},
-    {"second metric", COLUMNS "\na-1,A," FACTS "2.5," TGS("1") "memory,8,yes,--seq 2K,\n",
+    {"second metric",
+     COLUMNS "\na-1,A," FACT_FIELDS_OF_RUN "2.5," TGS("1") "memory,8,yes,--seq 2K,\n",
      "e.csv:2: error: column 'second_metric': expected '', 'mfu', 'tflops', "
      "'memory_allocated_gib', 'memory_gib', 'memory_gb' or 'memory_unstated_gib', not 'memory'\n"},
-    {"metric without a value", COLUMNS "\na-1,A," FACTS "2.5," TGS("1") "mfu,,yes,--seq 2K,\n",
+    {"metric without a value",
+     COLUMNS "\na-1,A," FACT_FIELDS_OF_RUN "2.5," TGS("1") "mfu,,yes,--seq 2K,\n",
      "e.csv:2: error: column 'second_value': expected a number above 0, not ''\n"},
-    {"value without a metric", COLUMNS "\na-1,A," FACTS "2.5," TGS("1") ",8,yes,--seq 2K,\n",
+    {"value without a metric",
+     COLUMNS "\na-1,A," FACT_FIELDS_OF_RUN "2.5," TGS("1") ",8,yes,--seq 2K,\n",
      "e.csv:2: error: column 'second_value': expected nothing, since second_metric is empty, "
      "not '8'\n"},
     {"id twice",
-     COLUMNS "\nb,A," FACTS "1," TGS("1") ",,yes,--seq 2K,\n" ROW "\nb,A," FACTS
-                                          "1," TGS("1") ",,yes,--seq 2K,\n",
+     COLUMNS "\nb,A," FACT_FIELDS_OF_RUN "1," TGS(
+         "1") ",,yes,--seq 2K,\n" ROW "\nb,A," FACT_FIELDS_OF_RUN "1," TGS("1") ",,yes,--seq 2K,\n",
      "e.csv:4: error: column 'id': 'b' is also the id of the row in line 2\n"},
     {"open quote", COLUMNS "\na-1,\"A\n",
      "e.csv:2: error: a quoted field of this row is not closed\n"},
     {"a figure's length",
-     FIGURES "a,S,1,ring,h100,8,99999999999999999999,tgs,1,tokens/s/gpu,,,,--seq 2K,\n",
+     FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,99999999999999999999,tgs,1,tokens/s/gpu,,,,--seq 2K,\n",
      "e.csv:2: error: column 'seq_len': expected a whole number of at least 1, or nothing, not "
      "'99999999999999999999'\n"},
-    {"value", FIGURES "a,S,1,ring,h100,8,,tgs,OOM,tokens/s/gpu,,,,--seq 2K,\n",
+    {"value", FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,,tgs,OOM,tokens/s/gpu,,,,--seq 2K,\n",
      "e.csv:2: error: column 'value': expected a number that is not negative, not 'OOM'\n"},
-    {"not finite", FIGURES "a,S,1,ring,h100,8,,tgs,1e400,tokens/s/gpu,,,,--seq 2K,\n",
+    {"not finite", FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,,tgs,1e400,tokens/s/gpu,,,,--seq 2K,\n",
      "e.csv:2: error: column 'value': expected a number that is not negative, not '1e400'\n"},
-    {"per cent", FIGURES "a,S,1,ring,h100,8,,mfu,47.2,fraction,,,,--seq 2K,\n",
+    {"per cent", FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,,mfu,47.2,fraction,,,,--seq 2K,\n",
      "e.csv:2: error: column 'value': expected a fraction from 0 to 1, not '47.2'\n"},
-    {"verdict", FIGURES "a,S,1,ring,h100,8,,verdict,1,,,,,--seq 2K,\n",
+    {"verdict", FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,,verdict,1,,,,,--seq 2K,\n",
      "e.csv:2: error: column 'value': expected 'OOM', not '1'\n"},
-    {"longest length", FIGURES "a,S,1,ring,h100,8,,max_seq_len,0,tokens,,,,--seq 2K,\n",
+    {"longest length", FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,,max_seq_len,0,tokens,,,,--seq 2K,\n",
      "e.csv:2: error: column 'value': expected a length or 'model does not fit', not '0'\n"},
-    {"a layout's value", FIGURES "a,S,1,ring,h100,8,,layout,1,,,,,--seq 2K,\n",
+    {"a layout's value", FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,,layout,1,,,,,--seq 2K,\n",
      "e.csv:2: error: column 'value': expected nothing, not '1'\n"},
-    {"no unit", FIGURES "a,S,1,ring,h100,8,,attention_ms,1,,,,,--seq 2K,\n",
+    {"no unit", FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,,attention_ms,1,,,,,--seq 2K,\n",
      "e.csv:2: error: column 'unit': 'attention_ms' has the unit 's', 'ms', 'us', not ''\n"},
-    {"a speed-up of nothing", FIGURES "a,S,1,ring,h100,8,,speedup,1.2,ratio,,,,--seq 2K,\n",
+    {"a speed-up of nothing",
+     FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,,speedup,1.2,ratio,,,,--seq 2K,\n",
      "e.csv:2: error: column 'against': is empty, and metric is speedup\n"},
-    {"against", FIGURES "a,S,1,ring,h100,8,,mfu,0.2,fraction,,--seq 4K,,--seq 2K,\n",
+    {"against", FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,,mfu,0.2,fraction,,--seq 4K,,--seq 2K,\n",
      "e.csv:2: error: column 'against': is for metric speedup only\n"},
-    {"least", FIGURES "a,S,1,ring,h100,8,,mfu,0.2,fraction,,,least,--seq 2K,\n",
+    {"least", FIGURE_COLUMN_NAMES "a,S,1,ring,h100,8,,mfu,0.2,fraction,,,least,--seq 2K,\n",
      "e.csv:2: error: column 'counts': 'least' is for max_seq_len only\n"},
 };
 
-static enum status parse_and_drop(const char *text, struct diag *diag)
+static enum status parse_and_release_runs(const char *text, struct diag *diag)
 {
     struct external_runs read = {0};
     enum status status = external_parse(&read, "e.csv", text, strlen(text), diag);
@@ -215,12 +222,12 @@ static enum status parse_and_drop(const char *text, struct diag *diag)
 
 static void the_reader_names_line_and_column(void)
 {
-    check_wrong_texts(wrong, ARRAY_LEN(wrong), parse_and_drop);
+    check_wrong_texts(wrong, ARRAY_LEN(wrong), parse_and_release_runs);
 }
 
-static void results_stand_beside_the_rows_as_they_were(void)
+static void results_are_appended_to_input_rows(void)
 {
-    static const char output[] = ALL_COLUMNS
+    static const char output[] = EXTERNAL_CSV_COLUMNS
         ",predicted,predicted_step_s,relative_error,predicted_peak_bytes,"
         "predicted_reserved_bytes,memory_kind,memory_error,status\n"
         "a-1,A,,,,\"Frame 1.2, eager\",m,h100_80gb,8,2048,2,16,1,1,1,1,8,fsdp,full,sdpa,"
@@ -245,8 +252,9 @@ static void results_stand_beside_the_rows_as_they_were(void)
     result[2].error_reason = "x: 1,5\ny\n";
     CHECK_INT("parse", parse(&f, COLUMNS "\n" ROW "\n"), STATUS_OK);
     CHECK_INT("figures",
-              parse(&f, FIGURES "a-2,A,1,ring,h100,8,2048,verdict,OOM,,,,,--seq 2K,\n"
-                                "a-3,A,1,ring,h100,8,2048,mfu,0.5,fraction,,,,--seq 2K,\n"),
+              parse(&f,
+                    FIGURE_COLUMN_NAMES "a-2,A,1,ring,h100,8,2048,verdict,OOM,,,,,--seq 2K,\n"
+                                        "a-3,A,1,ring,h100,8,2048,mfu,0.5,fraction,,,,--seq 2K,\n"),
               STATUS_OK);
     external_print_columns(&out);
     external_print(&f.runs, result, &out);
@@ -265,7 +273,7 @@ static void a_huge_field_is_refused_in_one_short_line(void)
 {
     struct fixture f = {0};
     struct text text = {0};
-    text_puts(&text, FIGURES "a,S,1,ring,h100,");
+    text_puts(&text, FIGURE_COLUMN_NAMES "a,S,1,ring,h100,");
     for (int i = 0; i < 100000; i++)
         text_puts(&text, "9999999999");
     text_puts(&text, ",,tgs,1,tokens/s/gpu,,,,--seq 2K,\n");
@@ -276,14 +284,15 @@ static void a_huge_field_is_refused_in_one_short_line(void)
 }
 
 /* Columns are found by their names: these are the last of the file, in another order. */
-static void columns_decide_what_counts(void)
+static void csv_columns_are_found_by_name(void)
 {
     struct fixture f = {0};
     CHECK_INT("parse",
               parse(&f, COLUMNS
-                    ",counts,set,laboratory\n" ROW ",,,\na-2,A," FACTS
+                    ",counts,set,laboratory\n" ROW ",,,\na-2,A," FACT_FIELDS_OF_RUN
                     "0.5,step_ms,500,ms,,,nearest: x,--seq 2K,inferred from this run,yes,,\n"
-                    "a-3,A," FACTS "0.5,step_ms,500,ms,,,,--seq 2K,,it is inferred,later,L"),
+                    "a-3,A," FACT_FIELDS_OF_RUN
+                    "0.5,step_ms,500,ms,,,,--seq 2K,,it is inferred,later,L"),
               STATUS_OK);
     CHECK_TEXT("messages", f.diag.text, "");
     if (CHECK_INT("rows", (int64_t)f.runs.row_count, 3)) {
@@ -357,13 +366,13 @@ static void the_published_rows_agree_with_themselves(void)
 }
 
 static const struct check_case cases[] = {
-    {"a row gives its values and its texts", a_row_gives_its_values_and_its_texts},
+    {"a row gives its values and its texts", external_row_fields_are_read},
     {"figures have metrics and units", figures_have_metrics_and_units},
-    {"rows are in groups", rows_are_in_groups},
+    {"rows are in groups", external_rows_group_by_key_value},
     {"a huge field is refused in one short line", a_huge_field_is_refused_in_one_short_line},
     {"the reader names line and column", the_reader_names_line_and_column},
-    {"results stand beside the rows as they were", results_stand_beside_the_rows_as_they_were},
-    {"columns decide what counts", columns_decide_what_counts},
+    {"results stand beside the rows as they were", results_are_appended_to_input_rows},
+    {"columns decide what counts", csv_columns_are_found_by_name},
     {"the published rows agree with themselves", the_published_rows_agree_with_themselves},
 };
 CHECK_MAIN("external", cases)

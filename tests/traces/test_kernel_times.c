@@ -117,7 +117,7 @@ static void kernels_are_summed_by_operator_and_shapes(void)
     CHECK_TEXT("the first GPU", times.device.name, "NVIDIA H200");
     CHECK_CLOSE("its multiprocessors", times.device.multiprocessors, 132, 0);
     CHECK_CLOSE("its memory", times.device.memory_bytes, 150109880320.0, 0);
-    CHECK_CLOSE("no operator", 1e6 * times.unassigned_s, 1, 1e-9);
+    CHECK_CLOSE("no operator", 1e6 * times.seconds_of_unassigned_kernels, 1, 1e-9);
     for (size_t i = 0; i < ARRAY_LEN(found) && status == STATUS_OK; i++) {
         const struct kernel_key key = {found[i].op, found[i].inputs, found[i].dtype};
         const struct kernel_time *time = kernel_times_find(&times, &key);
@@ -130,7 +130,7 @@ static void kernels_are_summed_by_operator_and_shapes(void)
 }
 
 #define MM OPERATOR("aten::mm", "1", "10", "2", "[[4,8],[8,2]]", BF16)
-#define STEP_AT_100                                                                                \
+#define PROFILER_STEP_AT_100_US                                                                    \
     "{'ph':'X','cat':'user_annotation','name':'ProfilerStep#1','pid':1,'tid':1,"                   \
     "'ts':100,'dur':50}"
 
@@ -151,7 +151,7 @@ static const struct {
      "," LAUNCH("2", "101") "," KERNEL("ncclDevKernel_AllReduce", "200", "10", "101") "]}",
      "t.json: error: has kernels of messages alone: record a step that computes\n"},
     {"outside of the steps",
-     "{'traceEvents':[" STEP_AT_100 "," MM
+     "{'traceEvents':[" PROFILER_STEP_AT_100_US "," MM
      "," LAUNCH("2", "101") "," KERNEL("gemm", "200", "10", "101") "]}",
      "t.json: error: no kernel was launched in a step of the profiler (ProfilerStep): call "
      "profiler.step() after each training step\n"},
@@ -169,7 +169,7 @@ static const struct {
      "is the recording damaged?\n"},
 };
 
-static void what_cannot_be_matched_is_refused(void)
+static void unmatched_operators_are_refused(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct kernel_times times = {0};
@@ -186,6 +186,6 @@ static void what_cannot_be_matched_is_refused(void)
 
 static const struct check_case cases[] = {
     {"kernels are summed by operator and shapes", kernels_are_summed_by_operator_and_shapes},
-    {"what cannot be matched is refused", what_cannot_be_matched_is_refused},
+    {"what cannot be matched is refused", unmatched_operators_are_refused},
 };
 CHECK_MAIN("traces/kernel_times", cases)

@@ -17,7 +17,7 @@ static enum status parse(struct trace *trace, const char *recording, struct diag
     return kineto_parse(trace, "t.json", text, strlen(text), diag);
 }
 
-static const char *label_of(const struct trace *trace, uint16_t id)
+static const char *label_of_id(const struct trace *trace, uint16_t id)
 {
     return trace->labels[id];
 }
@@ -27,8 +27,8 @@ static void put_row(struct text *out, const struct trace *trace, size_t i)
 {
     const struct trace_ops *ops = &trace->ops;
     text_printf(out, "%u %s %s %s %s step=%d %.3f-%.3f flops=%.0f bytes=%.0f\n", ops->rank[i],
-                label_of(trace, ops->stream[i]), label_of(trace, ops->kind[i]),
-                label_of(trace, ops->region[i]), label_of(trace, ops->phase[i]), ops->step[i],
+                label_of_id(trace, ops->stream[i]), label_of_id(trace, ops->kind[i]),
+                label_of_id(trace, ops->region[i]), label_of_id(trace, ops->phase[i]), ops->step[i],
                 1e6 * ops->start_s[i], 1e6 * ops->end_s[i], ops->flops[i], ops->bytes[i]);
 }
 
@@ -72,7 +72,7 @@ static void the_outermost_operator_that_works_is_a_row(void)
                "0 cpu.1 aten::mm matmul forward step=0 0.000-5.000 flops=0 bytes=0\n");
 }
 
-static void phases_come_from_what_stands_around(void)
+static void phases_follow_from_enclosing_ops(void)
 {
     check_rows("engine, recomputation, optimizer",
                "[" OP("autograd::engine::evaluate_function: MmBackward0", 0, 10,
@@ -96,7 +96,7 @@ static void rows_outside_the_profilers_steps_are_left_out(void)
                "0 cpu.1 aten::mm matmul forward step=8 30.000-35.000 flops=0 bytes=0\n");
 }
 
-#define ON_GPU(category, name, stream, ts, dur, args)                                              \
+#define EVENT_ON_GPU(category, name, stream, ts, dur, args)                                        \
     "{'ph':'X','cat':'" category "','name':'" name "','pid':0,'tid':" #stream ",'ts':" #ts         \
     ",'dur':" #dur ",'args':{'device':0,'stream':" #stream args "}}"
 
@@ -110,12 +110,13 @@ static void kernels_take_class_phase_and_shape_from_their_operator(void)
         "'traceEvents':[" NOTE("ProfilerStep#1", 0, 100) ","                                 //
         OP("autograd::engine::evaluate_function: MmBackward0", 1, 50, "'External id':4") "," //
         OP("aten::mm", 2, 10, "'External id':5,'Input Dims':[[4,16],[16,8]]") ","            //
-        ON_GPU("kernel", "nvjet_tst_128x256", 7, 200, 20, ",'External id':5") ","            //
-        ON_GPU("kernel", "splitKreduce_kernel", 7, 220, 5, ",'External id':5") ","           //
-        ON_GPU("kernel", "ncclDevKernel_AllGather_RING_LL", 20, 90, 9,
-               ",'In msg nelems':1024,'dtype':'BFloat16'") ","                                //
-        ON_GPU("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 7, 80, 2, ",'bytes':4096") "," //
-        ON_GPU("kernel", "late_kernel", 7, 300, 2, "") "]}",
+        EVENT_ON_GPU("kernel", "nvjet_tst_128x256", 7, 200, 20, ",'External id':5") ","      //
+        EVENT_ON_GPU("kernel", "splitKreduce_kernel", 7, 220, 5, ",'External id':5") ","     //
+        EVENT_ON_GPU("kernel", "ncclDevKernel_AllGather_RING_LL", 20, 90, 9,
+                     ",'In msg nelems':1024,'dtype':'BFloat16'") "," //
+        EVENT_ON_GPU("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 7, 80, 2,
+                     ",'bytes':4096") "," //
+        EVENT_ON_GPU("kernel", "late_kernel", 7, 300, 2, "") "]}",
         "3 gpu0.7 Memcpy HtoD (Pinned -> Device) copy  step=1 80.000-82.000 flops=0 bytes=4096\n"
         "3 gpu0.7 nvjet_tst_128x256 matmul backward step=1 200.000-220.000 flops=1024 bytes=0\n"
         "3 gpu0.7 splitKreduce_kernel matmul backward step=1 220.000-225.000 flops=0 bytes=0\n"
@@ -149,28 +150,30 @@ static void the_call_names_the_operator_of_a_kernel(void)
  * step has, it says "CALLS of OPERATORS: time in calls after time between them"; then follow held
  * calls, pauses and idle starts. A last line is of the whole recording. Times are in
  * microseconds. */
-static void put_calls(struct text *out, const struct kineto_issue *issue)
+static void write_host_calls_by_step(struct text *out, const struct kineto_issue *issue)
 {
     static const char *const names[CALL_COUNT] = {"launch", "collective", "copy", "wait"};
     for (size_t i = 0; i < issue->step_count; i++) {
         const struct kineto_issue_step *step = &issue->steps[i];
         for (int kind = 0; kind < CALL_COUNT; kind++)
-            if (step->calls_of[kind].call_count > 0)
+            if (step->issue_calls_by_kind[kind].call_count > 0)
                 text_printf(out, "%s %zu of %zu: %.1f after %.1f; ", names[kind],
-                            step->calls_of[kind].call_count, step->calls_of[kind].operator_count,
-                            1e6 * step->calls_of[kind].total_call_s,
-                            1e6 * step->calls_of[kind].total_gap_s);
+                            step->issue_calls_by_kind[kind].call_count,
+                            step->issue_calls_by_kind[kind].operator_count,
+                            1e6 * step->issue_calls_by_kind[kind].total_call_s,
+                            1e6 * step->issue_calls_by_kind[kind].total_gap_s);
         text_printf(out, "held %zu, pauses %zu of %.1f, idle starts %zu in %.1f\n",
-                    step->held_calls, step->pause_count, 1e6 * step->total_pause_s,
-                    step->idle_start_count, 1e6 * step->total_idle_start_s);
+                    step->calls_that_waited_for_gpu, step->pause_count, 1e6 * step->total_pause_s,
+                    step->launches_into_empty_stream, 1e6 * step->total_idle_start_s);
     }
     text_printf(out, "queued %zu in %.1f, graphs %zu\n", issue->queued_gap_count,
-                issue->queued_gap_count > 0 ? 1e6 * issue->queued_gap_s[0] : 0,
+                issue->queued_gap_count > 0 ? 1e6 * issue->gaps_of_queued_gpu_work_s[0] : 0,
                 issue->graph_launches);
 }
 
-/* Checks the calls of a recording; wanted: lines of put_calls(). */
-static void check_calls(const char *what, const char *recording, const char *wanted)
+/* Checks the calls of a recording; wanted: lines of write_host_calls_by_step(). */
+static void check_host_calls_of_recording(const char *what, const char *recording,
+                                          const char *wanted)
 {
     struct trace trace = {0};
     struct kineto_issue issue = {0};
@@ -178,7 +181,7 @@ static void check_calls(const char *what, const char *recording, const char *wan
     const char *text = check_json(recording);
     enum status status = kineto_parse_issue(&trace, &issue, "t.json", text, strlen(text), NULL);
     CHECK_INT(what, status, STATUS_OK);
-    put_calls(&calls, &issue);
+    write_host_calls_by_step(&calls, &issue);
     CHECK_TEXT(what, calls.data, wanted);
     text_release(&calls);
     kineto_issue_release(&issue);
@@ -187,59 +190,64 @@ static void check_calls(const char *what, const char *recording, const char *wan
 
 static void calls_of_the_runtime_are_summed(void)
 {
-    check_calls("the first call of a step only begins the second's time; threads are one sequence",
-                "[" CALL("cudaLaunchKernel", 2, 10, 5, 1) "," KERNEL("a", 7, 18, 2, 1) "," //
-                CALL("cudaLaunchKernel", 3, 23, 4, 2) "," KERNEL("b", 7, 30, 50, 2) ","    //
-                CALL("cudaLaunchKernel", 2, 40, 6, 3) "," KERNEL("c", 7, 82, 9, 3) "]",
-                "launch 2 of 2: 10.0 after 21.0; held 0, pauses 0 of 0.0, idle starts 1 in 7.0\n"
-                "queued 1 in 2.0, graphs 0\n");
-    check_calls("an operator that launches two kernels; a collective; copies; a wait",
-                "[" CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","  //
-                OP("aten::mm", 6, 19, "") ","                                             //
-                CALL("cudaLaunchKernel", 2, 10, 5, 2) "," KERNEL("b", 7, 18, 2, 2) ","    //
-                CALL("cuLaunchKernel", 2, 16, 5, 3) "," KERNEL("c", 7, 24, 2, 3) ","      //
-                CALL("cudaLaunchKernelExC", 2, 51, 10, 4) ","                             //
-                KERNEL("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 9, 62, 8, 4) ","       //
-                CALL("cudaEventRecord", 2, 62, 1, 5) ","                                  //
-                CALL("cudaMemcpyAsync", 2, 70, 3, 6) ","                                  //
-                KERNEL("Memcpy DtoH (Device -> Pinned)", 7, 80, 10, 6) ","                //
-                CALL("cudaMemcpyAsync", 2, 75, 30, 7) ","                                 //
-                KERNEL("Memcpy DtoH (Device -> Pageable)", 7, 91, 9, 7) ","               //
-                CALL("cudaStreamSynchronize", 2, 106, 1, 8) ","                           //
-                CALL("cudaLaunchKernel", 2, 110, 5, 9) "," KERNEL("d", 7, 120, 40, 9) "," //
-                CALL("cudaDeviceSynchronize", 2, 117, 60, 10) "]",
-                "launch 3 of 2: 15.0 after 9.0; collective 1 of 1: 10.0 after 30.0; copy 1 of 1: "
-                "3.0 after 9.0; wait 1 of 0: 17.0 after 0.0; held 1, pauses 0 of 0.0, idle starts "
-                "2 in 18.0\n"
-                "queued 0 in 0.0, graphs 0\n");
-    check_calls("a pause, a graph, steps, and what lies between them",
-                "[" NOTE("ProfilerStep#1", 0, 3000) "," NOTE("ProfilerStep#2", 3100, 900) "," //
-                CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","          //
-                CALL("cudaLaunchKernel", 2, 2005, 5, 2) "," KERNEL("b", 7, 2018, 2, 2) ","    //
-                CALL("cudaLaunchKernel", 2, 3050, 5, 3) "," KERNEL("c", 7, 3060, 2, 3) ","    //
-                CALL("cudaGraphLaunch", 2, 3100, 5, 4) "," KERNEL("d", 7, 3110, 2, 4) ","     //
-                KERNEL("e", 7, 3113, 2, 4) ","                                                //
-                CALL("cudaLaunchKernel", 2, 3112, 5, 5) "," KERNEL("f", 7, 3120, 2, 5) "]",
-                "held 0, pauses 1 of 2000.0, idle starts 0 in 0.0\n"
-                "launch 1 of 1: 5.0 after 7.0; held 0, pauses 0 of 0.0, idle starts 0 in 0.0\n"
-                "queued 0 in 0.0, graphs 1\n");
-    check_calls("a call of 2 ms is a pause of its own time; with a gap of 3 ms, of both",
-                "[" CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","      //
-                CALL("cudaLaunchKernel", 2, 12, 2000, 2) "," KERNEL("b", 7, 2018, 2, 2) ","   //
-                CALL("cudaLaunchKernel", 2, 5012, 2000, 3) "," KERNEL("c", 7, 7018, 2, 3) "," //
-                CALL("cudaLaunchKernel", 2, 7022, 5, 4) "," KERNEL("d", 7, 7030, 2, 4) "]",
-                "launch 1 of 1: 5.0 after 10.0; held 0, pauses 2 of 7000.0, idle starts 1 in 8.0\n"
-                "queued 0 in 0.0, graphs 0\n");
-    check_calls("launches before the first step are in no step",
-                "[" NOTE("ProfilerStep#1", 100, 900) ","                                 //
-                CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","     //
-                CALL("cudaLaunchKernel", 2, 12, 5, 2) "," KERNEL("b", 7, 20, 2, 2) ","   //
-                CALL("cudaLaunchKernel", 2, 100, 5, 3) "," KERNEL("c", 7, 110, 2, 3) "," //
-                CALL("cudaLaunchKernel", 2, 112, 5, 4) "," KERNEL("d", 7, 120, 2, 4) "]",
-                "launch 1 of 1: 5.0 after 7.0; held 0, pauses 0 of 0.0, idle starts 1 in 8.0\n"
-                "queued 0 in 0.0, graphs 0\n");
-    check_calls("a recording on processors", "[" OP("aten::mm", 0, 5, "") "]",
-                "queued 0 in 0.0, graphs 0\n");
+    check_host_calls_of_recording(
+        "the first call of a step only begins the second's time; threads are one sequence",
+        "[" CALL("cudaLaunchKernel", 2, 10, 5, 1) "," KERNEL("a", 7, 18, 2, 1) "," //
+        CALL("cudaLaunchKernel", 3, 23, 4, 2) "," KERNEL("b", 7, 30, 50, 2) ","    //
+        CALL("cudaLaunchKernel", 2, 40, 6, 3) "," KERNEL("c", 7, 82, 9, 3) "]",
+        "launch 2 of 2: 10.0 after 21.0; held 0, pauses 0 of 0.0, idle starts 1 in 7.0\n"
+        "queued 1 in 2.0, graphs 0\n");
+    check_host_calls_of_recording(
+        "an operator that launches two kernels; a collective; copies; a wait",
+        "[" CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","  //
+        OP("aten::mm", 6, 19, "") ","                                             //
+        CALL("cudaLaunchKernel", 2, 10, 5, 2) "," KERNEL("b", 7, 18, 2, 2) ","    //
+        CALL("cuLaunchKernel", 2, 16, 5, 3) "," KERNEL("c", 7, 24, 2, 3) ","      //
+        CALL("cudaLaunchKernelExC", 2, 51, 10, 4) ","                             //
+        KERNEL("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 9, 62, 8, 4) ","       //
+        CALL("cudaEventRecord", 2, 62, 1, 5) ","                                  //
+        CALL("cudaMemcpyAsync", 2, 70, 3, 6) ","                                  //
+        KERNEL("Memcpy DtoH (Device -> Pinned)", 7, 80, 10, 6) ","                //
+        CALL("cudaMemcpyAsync", 2, 75, 30, 7) ","                                 //
+        KERNEL("Memcpy DtoH (Device -> Pageable)", 7, 91, 9, 7) ","               //
+        CALL("cudaStreamSynchronize", 2, 106, 1, 8) ","                           //
+        CALL("cudaLaunchKernel", 2, 110, 5, 9) "," KERNEL("d", 7, 120, 40, 9) "," //
+        CALL("cudaDeviceSynchronize", 2, 117, 60, 10) "]",
+        "launch 3 of 2: 15.0 after 9.0; collective 1 of 1: 10.0 after 30.0; copy 1 of 1: "
+        "3.0 after 9.0; wait 1 of 0: 17.0 after 0.0; held 1, pauses 0 of 0.0, idle starts "
+        "2 in 18.0\n"
+        "queued 0 in 0.0, graphs 0\n");
+    check_host_calls_of_recording(
+        "a pause, a graph, steps, and what lies between them",
+        "[" NOTE("ProfilerStep#1", 0, 3000) "," NOTE("ProfilerStep#2", 3100, 900) "," //
+        CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","          //
+        CALL("cudaLaunchKernel", 2, 2005, 5, 2) "," KERNEL("b", 7, 2018, 2, 2) ","    //
+        CALL("cudaLaunchKernel", 2, 3050, 5, 3) "," KERNEL("c", 7, 3060, 2, 3) ","    //
+        CALL("cudaGraphLaunch", 2, 3100, 5, 4) "," KERNEL("d", 7, 3110, 2, 4) ","     //
+        KERNEL("e", 7, 3113, 2, 4) ","                                                //
+        CALL("cudaLaunchKernel", 2, 3112, 5, 5) "," KERNEL("f", 7, 3120, 2, 5) "]",
+        "held 0, pauses 1 of 2000.0, idle starts 0 in 0.0\n"
+        "launch 1 of 1: 5.0 after 7.0; held 0, pauses 0 of 0.0, idle starts 0 in 0.0\n"
+        "queued 0 in 0.0, graphs 1\n");
+    check_host_calls_of_recording(
+        "a call of 2 ms is a pause of its own time; with a gap of 3 ms, of both",
+        "[" CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","      //
+        CALL("cudaLaunchKernel", 2, 12, 2000, 2) "," KERNEL("b", 7, 2018, 2, 2) ","   //
+        CALL("cudaLaunchKernel", 2, 5012, 2000, 3) "," KERNEL("c", 7, 7018, 2, 3) "," //
+        CALL("cudaLaunchKernel", 2, 7022, 5, 4) "," KERNEL("d", 7, 7030, 2, 4) "]",
+        "launch 1 of 1: 5.0 after 10.0; held 0, pauses 2 of 7000.0, idle starts 1 in 8.0\n"
+        "queued 0 in 0.0, graphs 0\n");
+    check_host_calls_of_recording(
+        "launches before the first step are in no step",
+        "[" NOTE("ProfilerStep#1", 100, 900) ","                                 //
+        CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","     //
+        CALL("cudaLaunchKernel", 2, 12, 5, 2) "," KERNEL("b", 7, 20, 2, 2) ","   //
+        CALL("cudaLaunchKernel", 2, 100, 5, 3) "," KERNEL("c", 7, 110, 2, 3) "," //
+        CALL("cudaLaunchKernel", 2, 112, 5, 4) "," KERNEL("d", 7, 120, 2, 4) "]",
+        "launch 1 of 1: 5.0 after 7.0; held 0, pauses 0 of 0.0, idle starts 1 in 8.0\n"
+        "queued 0 in 0.0, graphs 0\n");
+    check_host_calls_of_recording("a recording on processors", "[" OP("aten::mm", 0, 5, "") "]",
+                                  "queued 0 in 0.0, graphs 0\n");
 }
 
 /* Launches 1,100 kernels, 2 us apart. The second starts after 5 ms only, so that the queue fills
@@ -258,10 +266,11 @@ static void launches_into_a_full_queue_are_held(void)
                     "device':0,'stream':7,'correlation':%d}}%s",
                     i == 1 ? 3 : 5000 + 2 * i, i, i < 1100 ? "," : "]");
     }
-    check_calls("1,000 wait", recording.data,
-                "launch 1000 of 1000: 1000.0 after 1000.0; held 99, pauses 0 of 0.0, idle starts "
-                "1 in 5000.0\n"
-                "queued 999 in 1.0, graphs 0\n");
+    check_host_calls_of_recording(
+        "1,000 wait", recording.data,
+        "launch 1000 of 1000: 1000.0 after 1000.0; held 99, pauses 0 of 0.0, idle starts "
+        "1 in 5000.0\n"
+        "queued 999 in 1.0, graphs 0\n");
     text_release(&recording);
 }
 
@@ -322,7 +331,7 @@ static void real_recordings_are_read_whole(void)
         CHECK_INT(rows[i].file, status, STATUS_OK);
         size_t matmuls = 0, shaped = 0, unknown = 0;
         for (size_t k = 0; k < trace.ops.count; k++) {
-            const char *class = label_of(&trace, trace.ops.region[k]);
+            const char *class = label_of_id(&trace, trace.ops.region[k]);
             bool first = trace.ops.step[k] == rows[i].first_step;
             CHECK(rows[i].file, trace.ops.step[k] >= rows[i].first_step &&
                                     trace.ops.step[k] <= rows[i].last_step);
@@ -342,8 +351,9 @@ static void real_recordings_are_read_whole(void)
 #define BAD_ESCAPE                                                                                 \
     "t.json:1:3: error: unknown escape in a string: \\\" \\\\ \\/ \\b \\f \\n \\r \\t and "        \
     "\\uXXXX are known\n"
-#define NOT_OURS "t.json: error: no list 'traceEvents': not a recording of the PyTorch profiler\n"
-#define NO_ROWS                                                                                    \
+#define MESSAGE_NO_TRACE_EVENTS                                                                    \
+    "t.json: error: no list 'traceEvents': not a recording of the PyTorch profiler\n"
+#define MESSAGE_NO_OPS_NOR_KERNELS                                                                 \
     "t.json: error: among 1 events there are no operators or kernels of the PyTorch profiler "     \
     "(categories cpu_op, kernel, gpu_memcpy, gpu_memset) that belong to a step\n"
 #define NO_TIME "t.json:1:54: error: the event that ends here lacks 'name', 'ts' or 'dur'\n"
@@ -371,10 +381,10 @@ static void hostile_text_gives_one_message(void)
         {"unicode", "['\\u12g4']", BAD_ESCAPE},
         {"line end in a text", "[\n'a\nb']",
          "t.json:2:1: error: this string does not end on its line\n"},
-        {"no events", "{'a':[1,2]}", NOT_OURS},
-        {"a scalar", "17", NOT_OURS},
+        {"no events", "{'a':[1,2]}", MESSAGE_NO_TRACE_EVENTS},
+        {"a scalar", "17", MESSAGE_NO_TRACE_EVENTS},
         {"not objects", "[1]", "t.json:1:2: error: expected an event, which is an object {...}\n"},
-        {"no rows", "[{'ph':'X','cat':'python_function'}]", NO_ROWS},
+        {"no rows", "[{'ph':'X','cat':'python_function'}]", MESSAGE_NO_OPS_NOR_KERNELS},
         {"no time", "[{'ph':'X','cat':'cpu_op','name':'a','ts':NaN,'dur':1}]", NO_TIME},
         {"ends early", ENDS_EARLY, BAD_TIME},
     };
@@ -413,7 +423,7 @@ static void nesting_is_limited(void)
 
 static const struct check_case cases[] = {
     {"the outermost operator that works is a row", the_outermost_operator_that_works_is_a_row},
-    {"phases come from what stands around", phases_come_from_what_stands_around},
+    {"phases come from what stands around", phases_follow_from_enclosing_ops},
     {"rows outside the profiler's steps are left out",
      rows_outside_the_profilers_steps_are_left_out},
     {"kernels take class, phase and shape from their operator",

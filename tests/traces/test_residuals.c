@@ -8,12 +8,12 @@
 #define COLUMNS                                                                                    \
     "source,laboratory,run,set,device,framework,attention,context,activations,optimizer,nodes,tp," \
     "pp,gpus,seq_len,sequences,parameters,layer_s,time,memory,first\n"
-#define FEATURES "fa2,ulysses,full,host,"
+#define FEATURE_FIELDS "fa2,ulysses,full,host,"
 #define SIZES "1,2,8,131072,4,7000000000,0.0125,"
 
-static const char rows[] =
-    COLUMNS "FPDT,Lab,\"3: ulysses, 8\",,a100,deepspeed," FEATURES "several," SIZES "0.0462,,\n"
-            "SimuMax,SimuMax,1,later,b200,megatron," FEATURES "one," SIZES ",-0.1000,0.3000\n";
+static const char rows[] = COLUMNS
+    "FPDT,Lab,\"3: ulysses, 8\",,a100,deepspeed," FEATURE_FIELDS "several," SIZES "0.0462,,\n"
+    "SimuMax,SimuMax,1,later,b200,megatron," FEATURE_FIELDS "one," SIZES ",-0.1000,0.3000\n";
 
 static void rows_are_printed_as_they_were_read(void)
 {
@@ -32,30 +32,31 @@ static void rows_are_printed_as_they_were_read(void)
         CHECK_INT("stages", row[0].pp, 2);
         CHECK_INT("tokens", row[0].seq_len, 131072);
         CHECK_CLOSE("layer", row[0].layer_s, 0.0125, 0);
-        CHECK("none",
-              isnan(row[0].log_ratio[RESIDUAL_MEMORY]) && isnan(row[0].first_sight_log_ratio));
+        CHECK("none", isnan(row[0].log_ratio[RESIDUAL_MEMORY]) &&
+                          isnan(row[0].log_ratio_at_first_prediction));
         CHECK_CLOSE("memory", row[1].log_ratio[RESIDUAL_MEMORY], -0.1, 1e-12);
-        CHECK_CLOSE("first", row[1].first_sight_log_ratio, 0.3, 1e-12);
+        CHECK_CLOSE("first", row[1].log_ratio_at_first_prediction, 0.3, 1e-12);
     }
     text_release(&out);
     residuals_release(&residuals);
 }
 
 /* An error at first sight belongs to the row with its source and its id. */
-static void errors_at_first_sight_are_joined(void)
+static void first_errors_are_joined_by_id(void)
 {
     static const char first[] = "id,source,commit,args,first\n1,SimuMax,c,--seq 2K,-0.25\n"
                                 "1,Other,c,,0.5\n2,SimuMax,c,,0.5\n";
     struct residuals residuals = {0};
     struct diag diag = {0};
     CHECK_INT("parse", residuals_parse(&residuals, "rows", rows, sizeof rows - 1, NULL), STATUS_OK);
-    CHECK_INT("join",
-              residuals_set_first_sight(&residuals, "first.csv", first, sizeof first - 1, NULL),
-              STATUS_OK);
-    CHECK("another", isnan(residuals.rows[0].first_sight_log_ratio));
-    CHECK_CLOSE("its own", residuals.rows[1].first_sight_log_ratio, -0.25, 0);
+    CHECK_INT(
+        "join",
+        residuals_set_first_predictions(&residuals, "first.csv", first, sizeof first - 1, NULL),
+        STATUS_OK);
+    CHECK("another", isnan(residuals.rows[0].log_ratio_at_first_prediction));
+    CHECK_CLOSE("its own", residuals.rows[1].log_ratio_at_first_prediction, -0.25, 0);
     static const char bad[] = "id,source,commit,args,first\n1,A,c,,much\n";
-    CHECK_INT("bad", residuals_set_first_sight(&residuals, "f", bad, sizeof bad - 1, &diag),
+    CHECK_INT("bad", residuals_set_first_predictions(&residuals, "f", bad, sizeof bad - 1, &diag),
               STATUS_BAD_INPUT);
     CHECK_TEXT("message", diag.text, "f:2: error: column 'first': expected a number, not 'much'\n");
     diag_release(&diag);
@@ -67,14 +68,15 @@ static void the_reader_names_line_and_column(void)
     static const struct {
         const char *row, *message;
     } bad[] = {
-        {"A,A,1,,a100,x," FEATURES "two," SIZES "0,,\n",
+        {"A,A,1,,a100,x," FEATURE_FIELDS "two," SIZES "0,,\n",
          "f:2: error: column 'nodes': expected 'one' or 'several', not 'two'\n"},
-        {"A,A,1,,a100,x," FEATURES "one," SIZES "nan,,\n",
+        {"A,A,1,,a100,x," FEATURE_FIELDS "one," SIZES "nan,,\n",
          "f:2: error: column 'time': expected a number or nothing, not 'nan'\n"},
-        {"A,A,1,,,x," FEATURES "one," SIZES "0,,\n", "f:2: error: column 'device': is empty\n"},
-        {"A,A,1,,a100,x," FEATURES "one,0,1,8,1,1,1,0.1,0,,\n",
+        {"A,A,1,,,x," FEATURE_FIELDS "one," SIZES "0,,\n",
+         "f:2: error: column 'device': is empty\n"},
+        {"A,A,1,,a100,x," FEATURE_FIELDS "one,0,1,8,1,1,1,0.1,0,,\n",
          "f:2: error: column 'tp': expected a whole number of at least 1, not '0'\n"},
-        {"A,A,1,,a100,x," FEATURES "one,1,1,8,1,1,1,0,0,,\n",
+        {"A,A,1,,a100,x," FEATURE_FIELDS "one,1,1,8,1,1,1,0,0,,\n",
          "f:2: error: column 'layer_s': expected a number above 0, not '0'\n"},
         {"A,1,a100\n", "f:2: error: 3 fields, expected 21 as in the line of column names\n"},
     };
@@ -94,7 +96,7 @@ static void the_reader_names_line_and_column(void)
 
 static const struct check_case cases[] = {
     {"rows are printed as they were read", rows_are_printed_as_they_were_read},
-    {"errors at first sight are joined", errors_at_first_sight_are_joined},
+    {"errors at first sight are joined", first_errors_are_joined_by_id},
     {"the reader names line and column", the_reader_names_line_and_column},
 };
 CHECK_MAIN("residuals", cases)

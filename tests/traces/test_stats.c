@@ -33,7 +33,7 @@ static void add_change(struct trace *trace, double time_s, uint32_t rank, const 
  * comm.hp            [---------]                   [----]     3-5, 9-10
  * h2d                     [--------------]                    4-7
  * Communication 2-5 and 9-10 (4 s), of it 3-5 and 9-10 exposed (3 s); copies 4-7, of it 4-5 exposed. */
-static void add_drawn(struct trace *trace, uint32_t rank)
+static void add_ops_of_drawing(struct trace *trace, uint32_t rank)
 {
     add_op(trace, rank, "compute", 1, 3);
     add_op(trace, rank, "compute", 5, 7);
@@ -44,7 +44,7 @@ static void add_drawn(struct trace *trace, uint32_t rank)
     add_op(trace, rank, "h2d", 4, 7);
 }
 
-static void check_drawn(const char *label, const struct stats_rank *rank)
+static void check_stats_of_drawing(const char *label, const struct stats_rank *rank)
 {
     if (!CHECK(label, rank != NULL))
         return;
@@ -65,9 +65,9 @@ static void exposed_communication_is_that_without_compute(void)
 {
     struct trace trace = {0};
     struct trace_stats stats;
-    add_drawn(&trace, 3);
+    add_ops_of_drawing(&trace, 3);
     trace_stats_init(&stats, &trace);
-    check_drawn("as drawn", stats_find_rank(&stats, 3));
+    check_stats_of_drawing("as drawn", stats_find_rank(&stats, 3));
     CHECK("no such rank", stats_find_rank(&stats, 0) == NULL);
     CHECK_INT("streams", (int64_t)stats.stream_count, 4);
     const struct stats_stream *hp = NULL;
@@ -94,8 +94,8 @@ static void the_order_of_rows_does_not_matter(void)
     for (int round = 0; round < 20; round++) {
         struct trace drawn = {0}, trace = {0};
         struct trace_stats stats;
-        add_drawn(&drawn, 70000);
-        add_drawn(&drawn, 2);
+        add_ops_of_drawing(&drawn, 70000);
+        add_ops_of_drawing(&drawn, 2);
         uint32_t row[14];
         for (uint32_t i = 0; i < 14; i++) {
             int64_t j = check_random_i64(&random, 0, i);
@@ -108,8 +108,8 @@ static void the_order_of_rows_does_not_matter(void)
         trace_stats_init(&stats, &trace);
         CHECK_INT("ranks", (int64_t)stats.rank_count, 2);
         CHECK_INT("in order", stats.ranks[0].rank, 2);
-        check_drawn("rank 2", stats_find_rank(&stats, 2));
-        check_drawn("rank 70000", stats_find_rank(&stats, 70000));
+        check_stats_of_drawing("rank 2", stats_find_rank(&stats, 2));
+        check_stats_of_drawing("rank 70000", stats_find_rank(&stats, 70000));
         CHECK_CLOSE("start", stats.start_s, 1, 0);
         CHECK_CLOSE("end", stats.end_s, 10, 0);
         trace_stats_release(&stats);
@@ -208,7 +208,7 @@ static void the_peak_is_of_the_sum_not_the_sum_of_peaks(void)
         };
         CHECK_CLOSE("peak", hbm->peak_bytes, 42, 0);
         CHECK_CLOSE("time", hbm->peak_time_s, 3, 0);
-        CHECK_CLOSE("last", hbm->last_bytes, 40, 0);
+        CHECK_CLOSE("last", hbm->bytes_at_end, 40, 0);
         double sum = 0;
         for (size_t i = 0; i < 3; i++) {
             const struct stats_category *category = &stats.categories[hbm->first_category + i];
@@ -216,7 +216,7 @@ static void the_peak_is_of_the_sum_not_the_sum_of_peaks(void)
             CHECK_CLOSE(want[i].name, category->peak_bytes, want[i].peak, 0);
             CHECK_CLOSE(want[i].name, category->peak_time_s, want[i].time, 0);
             CHECK_CLOSE(want[i].name, category->bytes_at_peak, want[i].at_peak, 0);
-            CHECK_CLOSE(want[i].name, category->last_bytes, want[i].last, 0);
+            CHECK_CLOSE(want[i].name, category->bytes_at_end, want[i].last, 0);
             sum += category->bytes_at_peak;
         }
         CHECK_CLOSE("parts sum to the peak", sum, hbm->peak_bytes, 0);

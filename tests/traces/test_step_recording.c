@@ -11,12 +11,12 @@
     "{'format':'longhaul-step','version':1,'torch':'2.15','world':2,'rank':1,"                     \
     "'groups':{'3':{'ranks':[1,0],'desc':'dp'}},'modules':['','a.b'],"
 #define PEAK "'guessed':{'item':2},'peak':150,"
-#define STORAGES "'storages':[[100,-1,-1,'param a.b'],[50,0,1,''],[40,1,-1,'grad']],"
+#define STORAGES_MEMBER "'storages':[[100,-1,-1,'param a.b'],[50,0,1,''],[40,1,-1,'grad']],"
 #define MM                                                                                         \
     "{'op':'mm','k':'mm','ph':'b','m':1,'n':3,'s':7,'in':[[0,[2,3],"                               \
     "'bfloat16',[1,2]]],'out':[[-1,[],'int64']],'fl':12,'rd':5,'wr':6}"
 #define WAIT "{'op':'wait','s':7,'e':9}"
-#define WHOLE START PEAK STORAGES "'events':[" MM "," WAIT "]}"
+#define WHOLE START PEAK STORAGES_MEMBER "'events':[" MM "," WAIT "]}"
 
 /* Reads a recording from a text (check_json()). */
 static enum status parse(struct step_recording *r, const char *recording, struct diag *diag)
@@ -25,7 +25,7 @@ static enum status parse(struct step_recording *r, const char *recording, struct
     return step_recording_parse(r, "step.json", text, strlen(text), diag);
 }
 
-static void every_member_is_read(void)
+static void every_recording_member_is_read(void)
 {
     struct step_recording r = {0};
     struct diag diag = {0};
@@ -53,7 +53,7 @@ static void every_member_is_read(void)
         CHECK("strided", r.tensor[mm->in_begin].is_strided);
         CHECK_INT("of the host", r.tensor[mm->out_begin].storage, -1);
         CHECK_INT("a scalar", r.tensor[mm->out_begin].dim_count, 0);
-        CHECK_INT("wait", wait->kind, STEP_WAIT);
+        CHECK_INT("wait", wait->kind, STEP_STREAM_WAIT_FOR_EVENT);
         CHECK_INT("its event", wait->cuda_event, 9);
         /* 100 bytes live throughout, 50 during event 0, and 40 from event 1 on */
         CHECK_INT("peak", (int64_t)step_recording_peak_bytes(&r), 150);
@@ -63,7 +63,7 @@ static void every_member_is_read(void)
     step_recording_release(&r);
 }
 
-#define EVENT(text) START PEAK STORAGES "'events':[" text "]}"
+#define RECORDING_OF_EVENTS(text) START PEAK STORAGES_MEMBER "'events':[" text "]}"
 #define OPERATOR(op, kind, more)                                                                   \
     "{'op':'" op "','k':'" kind "','ph':'f','m':0,'n':0,'s':0,'in':[],"                            \
     "'out':[],'rd':0,'wr':0" more "}"
@@ -92,7 +92,7 @@ static const struct {
      "{'format':'longhaul-step','version':1,'world':4,'rank':1,'modules':[],'groups':{'3':{'ranks':"
      "[1,0,1]}}}",
      "step.json:1: error: groups.3.ranks: rank 1 is there twice\n"},
-    {"no events", START PEAK STORAGES "'events':[]}",
+    {"no events", START PEAK STORAGES_MEMBER "'events':[]}",
      "step.json:1: error: events: has no events: nothing was recorded\n"},
     {"a storage that dies before its birth",
      START PEAK "'storages':[[100,1,0,'']],'events':[" WAIT "]}",
@@ -100,39 +100,42 @@ static const struct {
     {"a storage that dies after the end",
      START PEAK "'storages':[[100,0,2,'']],'events':[" WAIT "]}",
      "step.json:1: error: storages[0][2]: 2 is out of range: expected -1 to 1\n"},
-    {"an unknown kind of operator", EVENT(OPERATOR("x", "spmv", "")),
+    {"an unknown kind of operator", RECORDING_OF_EVENTS(OPERATOR("x", "spmv", "")),
      "step.json:1: error: events[0].k: 'spmv' is no kind of operator that this version knows\n"},
-    {"an unknown event", EVENT("{'op':'signal','s':0}"),
+    {"an unknown event", RECORDING_OF_EVENTS("{'op':'signal','s':0}"),
      "step.json:1: error: events[0].op: 'signal' is no event that this version knows\n"},
-    {"a record without its event", EVENT("{'op':'record','s':0}"),
+    {"a record without its event", RECORDING_OF_EVENTS("{'op':'record','s':0}"),
      "step.json:1: error: events[0]: has no member 'e', the event of the stream\n"},
-    {"an unknown group", EVENT(OPERATOR("c10d.allreduce_", "comm", ",'g':'9','full':8")),
+    {"an unknown group",
+     RECORDING_OF_EVENTS(OPERATOR("c10d.allreduce_", "comm", ",'g':'9','full':8")),
      "step.json:1: error: events[0].g: there is no group '9' among the groups\n"},
-    {"an unknown phase", EVENT("{'op':'mm','k':'mm','ph':'x','in':[],'out':[],'rd':0,'wr':0}"),
+    {"an unknown phase",
+     RECORDING_OF_EVENTS("{'op':'mm','k':'mm','ph':'x','in':[],'out':[],'rd':0,'wr':0}"),
      "step.json:1: error: events[0].ph: 'x' is no phase: f, b, r or o\n"},
     {"a tensor of a storage that there is not",
-     EVENT("{'op':'mm','k':'mm','in':[[3,[1],'bfloat16']],'out':[],'rd':0,'wr':0}"),
+     RECORDING_OF_EVENTS("{'op':'mm','k':'mm','in':[[3,[1],'bfloat16']],'out':[],'rd':0,'wr':0}"),
      "step.json:1: error: events[0].in[0][0]: 3 is out of range: expected -1 to 2\n"},
     {"a tensor without a dtype",
-     EVENT("{'op':'mm','k':'mm','in':[[0,[1]]],'out':[],'rd':0,'wr':0}"),
+     RECORDING_OF_EVENTS("{'op':'mm','k':'mm','in':[[0,[1]]],'out':[],'rd':0,'wr':0}"),
      "step.json:1: error: events[0].in[0]: expected [storage, [sizes], dtype] and, if it is not "
      "contiguous, [strides]\n"},
     {"a collective beyond 2^50 bytes",
-     EVENT(OPERATOR("c10d.allreduce_", "comm", ",'full':1125899906842625")),
+     RECORDING_OF_EVENTS(OPERATOR("c10d.allreduce_", "comm", ",'full':1125899906842625")),
      "step.json:1: error: events[0].full: 1125899906842625 is out of range: expected 0 to "
      "1125899906842624\n"},
     {"an all-to-all beyond 2^50 bytes",
-     EVENT(OPERATOR("c10d.alltoall_", "comm", ",'g':'3','full':8,'sent':[0,562949953421313]")),
+     RECORDING_OF_EVENTS(
+         OPERATOR("c10d.alltoall_", "comm", ",'g':'3','full':8,'sent':[0,562949953421313]")),
      "step.json:1: error: events[0].sent: 2 times the largest piece, 562949953421313, is more than "
      "2^50 bytes\n"},
     {"storages beyond 2^50 bytes",
      START PEAK "'storages':[[1125899906842624,-1,-1,''],[1,-1,-1,'']],'events':[" WAIT "]}",
      "step.json:1: error: storages: all storages have more than 2^50 bytes\n"},
-    {"a wait for a later collective", EVENT("{'op':'work_wait','s':0,'on':0}"),
+    {"a wait for a later collective", RECORDING_OF_EVENTS("{'op':'work_wait','s':0,'on':0}"),
      "step.json:1: error: events[0].on: 0 is out of range: expected -1 to -1\n"},
 };
 
-static void what_is_wrong_gets_one_message(void)
+static void wrong_recordings_get_one_message(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct step_recording r = {0};
@@ -164,7 +167,7 @@ static void too_many_groups_are_refused(void)
 }
 
 /* Every text that a good one begins with, but the whole, is refused with one message. */
-static void what_is_cut_short_is_refused(void)
+static void truncated_recordings_are_refused(void)
 {
     const char *text = check_json(WHOLE);
     for (size_t size = 0; size < sizeof WHOLE - 1; size++) {
@@ -178,7 +181,7 @@ static void what_is_cut_short_is_refused(void)
     }
 }
 
-static void recordings_are_recognised(void)
+static void step_recordings_are_recognised(void)
 {
     static const struct {
         const char *text;
@@ -197,10 +200,10 @@ static void recordings_are_recognised(void)
 }
 
 static const struct check_case cases[] = {
-    {"every member is read", every_member_is_read},
-    {"what is wrong gets one message", what_is_wrong_gets_one_message},
+    {"every member is read", every_recording_member_is_read},
+    {"what is wrong gets one message", wrong_recordings_get_one_message},
     {"too many groups are refused", too_many_groups_are_refused},
-    {"what is cut short is refused", what_is_cut_short_is_refused},
-    {"recordings are recognised", recordings_are_recognised},
+    {"what is cut short is refused", truncated_recordings_are_refused},
+    {"recordings are recognised", step_recordings_are_recognised},
 };
 CHECK_MAIN("step_recording", cases)

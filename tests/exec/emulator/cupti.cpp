@@ -79,7 +79,7 @@ CUptiResult register_timestamp(CUpti_TimestampCallbackFunc function)
 
 CUptiResult enable(CUpti_ActivityKind)
 {
-    emulator::record_by(record);
+    emulator::set_launch_recorder(record);
     return CUPTI_SUCCESS;
 }
 
@@ -99,7 +99,7 @@ void put(std::vector<char> &to, CUpti_ActivityKind kind, const Launch &launch)
 }
 
 /* Appends the record of a launch. The faults of emulator_cupti occur only in launches that belong to an op. */
-void put_launch(std::vector<char> &to, Launch launch)
+void append_launch_record(std::vector<char> &to, Launch launch)
 {
     static struct emulator_cupti nothing;
     bool tied = false;
@@ -131,7 +131,7 @@ void put_launch(std::vector<char> &to, Launch launch)
     }
 }
 
-void put_tie(std::vector<char> &to, const Tie &tie)
+void append_correlation_record(std::vector<char> &to, const Tie &tie)
 {
     CUpti_ActivityExternalCorrelation one;
     memset(&one, 0, sizeof one);
@@ -143,15 +143,15 @@ void put_tie(std::vector<char> &to, const Tie &tie)
 }
 
 /* Delivers all records, in as many buffers as they need. */
-CUptiResult flush_all(uint32_t)
+CUptiResult deliver_all_records(uint32_t)
 {
     std::vector<char> all;
     {
         std::lock_guard<std::mutex> guard(lock);
         for (const Launch &launch : launches)
-            put_launch(all, launch);
+            append_launch_record(all, launch);
         for (const Tie &tie : ties)
-            put_tie(all, tie);
+            append_correlation_record(all, tie);
         launches.clear();
         ties.clear();
     }
@@ -222,7 +222,7 @@ extern "C" void emulator_use_cupti(void)
     table.cuptiActivityRegisterCallbacks = register_callbacks;
     table.cuptiActivityRegisterTimestampCallback = register_timestamp;
     table.cuptiActivityEnable = enable;
-    table.cuptiActivityFlushAll = flush_all;
+    table.cuptiActivityFlushAll = deliver_all_records;
     table.cuptiActivityGetNextRecord = next_record;
     table.cuptiActivityGetNumDroppedRecords = count_dropped;
     table.cuptiActivityPushExternalCorrelationId = push;

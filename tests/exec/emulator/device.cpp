@@ -40,13 +40,13 @@ enum class Waits : unsigned char { Nothing, Warp, Block, Over };
  * by two system calls. Here no frame is abandoned: each fiber returns from every function that it enters. For the same
  * reason the functions that switch are not instrumented. And the compiler must not assume that such a function changes
  * only what its own code changes, since other fibers run before it returns. */
-struct Place {
+struct ResumePoint {
     void *words[5];
 };
 #ifdef __clang__
-#define SWITCHES __attribute__((noinline, no_sanitize("address")))
+#define NOT_INLINED_NOR_SANITIZED __attribute__((noinline, no_sanitize("address")))
 #else
-#define SWITCHES __attribute__((noipa, no_sanitize("address")))
+#define NOT_INLINED_NOR_SANITIZED __attribute__((noipa, no_sanitize("address")))
 #endif
 
 /* A fiber runs one thread of a block, and then the same thread of the next block. makecontext() starts it on a stack of
@@ -60,14 +60,14 @@ struct Fiber {
  * fields that a switch reads are in arrays of their own, so that a line of the cache holds those of several fibers. */
 struct Fibers {
     Fiber fiber[MOST_THREADS];
-    Place here[MOST_THREADS]; /* where each fiber that has started goes on */
+    ResumePoint here[MOST_THREADS]; /* where each fiber that has started goes on */
     Waits waits[MOST_THREADS];
     bool started[MOST_THREADS];
     /* the number that each lane gives to the others of its warp (exchange()) */
     float value[2]
                [MOST_THREADS]; /* two, since lanes may be an exchange ahead of the slowest lane */
     unsigned char exchanges[MOST_THREADS];       /* number of exchanges of the fiber, modulo 2 */
-    Place scheduler;                             /* where run_block() goes on */
+    ResumePoint scheduler;                       /* where run_block() goes on */
     const std::function<void()> *body = nullptr; /* what one thread of the kernel does */
     unsigned current = 0;                        /* the fiber that runs */
     unsigned threads = 0;                        /* number of threads of the block */
@@ -110,14 +110,14 @@ __thread bool alone = true;
 
 /* Goes on at a place. It is a function of its own: if the compiler sees no call after a __builtin_setjmp(), it leaves
  * out what follows the second return. */
-[[noreturn]] SWITCHES void jump(Place &place)
+[[noreturn]] NOT_INLINED_NOR_SANITIZED void jump(ResumePoint &place)
 {
     __builtin_longjmp(place.words, 1);
 }
 
 /* Returns where the program goes on when the current fiber pauses: in the next fiber if that one can run, else in the
  * scheduler. */
-SWITCHES Place &next_place()
+NOT_INLINED_NOR_SANITIZED ResumePoint &next_place()
 {
     unsigned next = emulator_backwards ? fibers->current - 1 : fibers->current + 1;
     if (next >= fibers->threads || !fibers->started[next] || fibers->waits[next] != Waits::Nothing)
@@ -127,7 +127,7 @@ SWITCHES Place &next_place()
 }
 
 /* Lets others run until the current fiber can go on. */
-SWITCHES void pause(Waits waits)
+NOT_INLINED_NOR_SANITIZED void pause(Waits waits)
 {
     unsigned number = fibers->current;
     fibers->waits[number] = waits;
@@ -147,7 +147,7 @@ void enter()
 }
 
 /* Lets a fiber run, and then those after it. Returns when one pauses and the next one cannot run. */
-SWITCHES void go_on(unsigned number)
+NOT_INLINED_NOR_SANITIZED void go_on(unsigned number)
 {
     fibers->current = number;
     threadIdx = dim3(number);
@@ -179,7 +179,7 @@ bool release(unsigned begin, unsigned end, Waits waits)
 
 /* Makes the context that starts a fiber, and its stack. Stacks begin at different lines of a page: if all began at the
  * same line, their frames would compete for the same few sets of the cache. */
-void make_start(unsigned number)
+void make_fiber_context(unsigned number)
 {
     enum { LINE = 64, LINES = 64 };
     Fiber &fiber = fibers->fiber[number];
@@ -202,7 +202,7 @@ void run_block(unsigned threads)
         fibers->waits[i] = Waits::Nothing;
         fibers->exchanges[i] = 0;
         if (!fibers->started[i])
-            make_start(i);
+            make_fiber_context(i);
     }
     fibers->threads = threads;
     for (fibers->over = 0; fibers->over < threads;) {
@@ -256,7 +256,7 @@ void *dynamic_shared()
     return fibers->shared.data();
 }
 
-static void must_not_be_alone()
+static void abort_if_thread_runs_alone()
 {
     if (alone) {
         fprintf(stderr, "emulator: threads of a kernel launched apart want to meet\n");
@@ -264,15 +264,15 @@ static void must_not_be_alone()
     }
 }
 
-void meet_block()
+void wait_for_block()
 {
-    must_not_be_alone();
+    abort_if_thread_runs_alone();
     pause(Waits::Block);
 }
 
 float exchange(float value, unsigned from)
 {
-    must_not_be_alone();
+    abort_if_thread_runs_alone();
     unsigned own = fibers->current, slot = fibers->exchanges[own];
     fibers->exchanges[own] = !slot;
     fibers->value[slot][own] = value;

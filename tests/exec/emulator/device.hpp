@@ -21,7 +21,7 @@ namespace emulator
 {
 
 /* Ends the program unless the address, at which 16 bytes are read or written at once, is a multiple of 16. */
-void vector_at(const void *address);
+void check_aligned_to_16_bytes(const void *address);
 
 /* Four numbers, as CUDA's types of that size. */
 template <class NUMBER> struct alignas(16) Four {
@@ -36,8 +36,8 @@ template <class NUMBER> struct alignas(16) Four {
     }
     Four &operator=(const Four &from)
     {
-        vector_at(this);
-        vector_at(&from);
+        check_aligned_to_16_bytes(this);
+        check_aligned_to_16_bytes(&from);
         x = from.x;
         y = from.y;
         z = from.z;
@@ -96,7 +96,7 @@ int allow_shared(Kernel kernel, size_t bytes);
 int launch(Kernel kernel, dim3 grid, dim3 block, size_t shared, bool apart, cudaStream_t stream,
            const std::function<void()> &body);
 
-void meet_block();
+void wait_for_block();
 /* Every thread of the warp puts down a value and gets the one of lane `from`. */
 float exchange(float value, unsigned from);
 
@@ -109,12 +109,12 @@ float exchange(float value, unsigned from);
 #define LAUNCH_INDEPENDENT_THREADS(kernel, grid, block, stream, ...)                               \
     emulator::launch(EMULATED_KERNEL(kernel), grid, block, 0, true, stream,                        \
                      [=] { kernel(__VA_ARGS__); })
-#define ALLOW_SHARED(kernel, bytes) emulator::allow_shared(EMULATED_KERNEL(kernel), bytes)
+#define ALLOW_DYNAMIC_SHARED_BYTES(kernel, bytes) emulator::allow_shared(EMULATED_KERNEL(kernel), bytes)
 #define DYNAMIC_SHARED(name) float *name = (float *)emulator::dynamic_shared()
 
 static inline void __syncthreads()
 {
-    emulator::meet_block();
+    emulator::wait_for_block();
 }
 static inline float __shfl_xor_sync(unsigned, float value, int mask)
 {

@@ -24,7 +24,7 @@ extern "C" {
 
 /* From this call on the backend uses the emulator's matrix products and fused attention, NCCL and CUPTI. */
 void emulator_use(void);
-void emulator_use_fused(void); /* called by emulator_use() */
+void emulator_use_cudnn(void); /* called by emulator_use() */
 void emulator_use_nccl(void);  /* called by emulator_use() */
 void emulator_use_cupti(void); /* called by emulator_use() */
 /* From this call on clocks and power are those of tests/exec/emulator/nvml.cpp; before, they are unknown. */
@@ -51,7 +51,7 @@ extern int emulator_epilogues; /* 0: cuBLASLt has none but the bias; it starts a
 extern int
     emulator_capability;     /* the major number of the GPUs' compute capability; it starts as 9 */
 extern int emulator_devices; /* GPUs that the runtime reports; -1: old driver */
-int emulator_arenas(void);   /* registered blocks of host memory: each open rank has one */
+int emulator_open_arena_count(void); /* registered blocks of host memory: each open rank has one */
 extern const char *emulator_connections; /* CUDA_DEVICE_MAX_CONNECTIONS as CUDA sees it */
 int emulator_devices_touched(void);      /* number of GPUs on which this process has a context */
 extern const char *emulator_fails; /* name of a runtime function whose calls fail; NULL: none */

@@ -30,7 +30,7 @@ struct fused {
     fused_shape shape;
     cudnnHandle_t builder;
     int device;
-    uint64_t serial; /* no other plan has it */
+    uint64_t unique_plan_number; /* no other plan has it */
 };
 
 namespace
@@ -66,14 +66,14 @@ struct Tile {
     /* A row sees the keys from first_key_of() to keys_of() - 1. */
     int64_t keys_of(int64_t row) const
     {
-        int64_t end = s.mask == FUSED_ALL          ? s.kv
-                      : s.mask == FUSED_FROM_START ? row + 1
-                                                   : row + 1 + s.kv - s.q;
+        int64_t end = s.mask == FUSED_MASK_NONE                ? s.kv
+                      : s.mask == FUSED_MASK_CAUSAL_FROM_START ? row + 1
+                                                               : row + 1 + s.kv - s.q;
         return end < s.kv ? end : s.kv;
     }
     int64_t first_key_of(int64_t row) const
     {
-        int64_t end = row + 1 + (s.mask == FUSED_TO_END ? s.kv - s.q : 0);
+        int64_t end = row + 1 + (s.mask == FUSED_MASK_CAUSAL_TO_END ? s.kv - s.q : 0);
         return s.window > 0 && s.window < end ? end - s.window : 0;
     }
     /* Returns the head of K and V that a head of Q uses. */
@@ -252,7 +252,7 @@ const char *refusal(const fused *plan, cudnnHandle_t handle,
 /* Puts the work of a plan on the stream of the handle. Returns why that is not possible; NULL: it is done. */
 const char *launch(const fused *plan, cudnnHandle_t handle, std::function<void()> work)
 {
-    emulator::load(reinterpret_cast<const void *>(&fused_new), plan->serial);
+    emulator::load(reinterpret_cast<const void *>(&fused_new), plan->unique_plan_number);
     return emulator::submit(handle->stream, std::move(work)) == 0
                ? nullptr
                : "the stream is of another device than the current one";
@@ -281,7 +281,7 @@ bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescript
     const fused_shape &s = fused->shape;
     const char *why = handle->device != emulator::current_device()
                           ? "the handle is of another device than the current one"
-                      : s.q == 1 && s.mask != FUSED_ALL ? "a causal mask of one query"
+                      : s.q == 1 && s.mask != FUSED_MASK_NONE ? "a causal mask of one query"
                       : s.q == 1 && s.kv == 1 && s.is_backward
                           ? "a backward of one query and one key"
                           : nullptr;
@@ -326,7 +326,7 @@ const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, cons
     });
 }
 
-void emulator_use_fused(void)
+void emulator_use_cudnn(void)
 {
     static struct cudnn table;
     table.cudnnCreate = create;

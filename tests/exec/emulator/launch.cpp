@@ -85,7 +85,7 @@ int launch(Kernel kernel, dim3 grid, dim3 block, size_t shared, bool apart, cuda
     return submit(stream, [=] { run_blocks(grid, block, shared, apart, body); });
 }
 
-void vector_at(const void *address)
+void check_aligned_to_16_bytes(const void *address)
 {
     /* so that the compiler does not take the alignment that is checked here for given */
     asm volatile("" : "+r"(address));

@@ -114,11 +114,12 @@ bool stops(const char *where)
     const char *what = getenv("EMULATED_NCCL_STOPS");
     if (what == nullptr)
         return false;
-    return emulator_arenas() > 0 ? strcmp(what, where) == 0
-                                 : strcmp(what, "open") == 0 && strcmp(where, "device") == 0;
+    return emulator_open_arena_count() > 0
+               ? strcmp(what, where) == 0
+               : strcmp(what, "open") == 0 && strcmp(where, "device") == 0;
 }
 
-void check_alive(const ncclComm *c)
+void abort_if_communicator_aborted(const ncclComm *c)
 {
     if (!c->aborted)
         return;
@@ -127,9 +128,9 @@ void check_alive(const ncclComm *c)
 }
 
 /* Ends the program if a rank has its arena: NCCL would allocate buffers now. */
-void take_buffers()
+void abort_if_arena_is_open()
 {
-    if (emulator_arenas() == 0)
+    if (emulator_open_arena_count() == 0)
         return;
     fprintf(stderr, "emulator: NCCL takes its buffers when the arena is there\n");
     abort();
@@ -149,20 +150,20 @@ bool connect_all(ncclComm *c)
     if (c->connected)
         return true;
     c->connected = true;
-    take_buffers();
+    abort_if_arena_is_open();
     c->shared->collectives++;
     return wait_until(c, [=] { return c->shared->collectives >= (uint32_t)c->size; });
 }
 
 /* Connects the member to the peers of the parts. Returns false if the communicator was aborted. */
-bool connect_to(ncclComm *c, const std::vector<Part> &parts)
+bool connect_peers_of_transfers(ncclComm *c, const std::vector<Part> &parts)
 {
     std::vector<std::pair<int, int>> pairs; /* sender, receiver */
     for (const Part &p : parts) {
         if (c->connected_to[p.sends][p.peer])
             continue;
         c->connected_to[p.sends][p.peer] = true;
-        take_buffers();
+        abort_if_arena_is_open();
         int from = p.sends ? c->rank : p.peer, to = p.sends ? p.peer : c->rank;
         c->shared->connects[p.sends][from][to] = true;
         pairs.push_back({from, to});
@@ -196,7 +197,7 @@ ncclResult_t call(ncclComm *c, std::function<ncclResult_t()> work)
 }
 
 /* Moves the next piece of a part, and shortens the part by it. Returns false if the peer is not ready. */
-bool move_piece(ncclComm *c, Part &p)
+bool move_next_piece(ncclComm *c, Part &p)
 {
     Mailbox &box = p.sends ? c->shared->box[c->rank][p.peer] : c->shared->box[p.peer][c->rank];
     if (p.sends) {
@@ -225,7 +226,7 @@ bool move_piece(ncclComm *c, Part &p)
 
 /* Moves all parts. Parts to one peer move in their order, and so do parts from one peer; those of different peers move
  * at the same time. Stops if the communicator is aborted. */
-void move_all(ncclComm *c, std::vector<Part> parts)
+void move_all_transfers(ncclComm *c, std::vector<Part> parts)
 {
     bool left = true;
     while (left && !c->aborted) {
@@ -235,7 +236,7 @@ void move_all(ncclComm *c, std::vector<Part> parts)
             if (p.bytes == 0 || busy[p.sends][p.peer])
                 continue;
             busy[p.sends][p.peer] = true;
-            moved |= move_piece(c, p);
+            moved |= move_next_piece(c, p);
             left |= p.bytes > 0;
         }
         for (Part &p : parts)
@@ -291,7 +292,7 @@ bool connect_registered(ncclComm *c, cudaStream_t stream, const void *from, cons
 template <typename F>
 ncclResult_t collective(ncclComm *c, cudaStream_t stream, const void *from, const void *to, F work)
 {
-    check_alive(c);
+    abort_if_communicator_aborted(c);
     return call(c, [=]() -> ncclResult_t {
         if (c->opening_stream == nullptr)
             c->opening_stream = stream;
@@ -390,7 +391,7 @@ std::vector<char> exchange(ncclComm *c, const char *from, size_t step, size_t by
         parts.push_back({r, true, send, bytes});
         parts.push_back({r, false, all.data() + bytes * (size_t)r, bytes});
     }
-    move_all(c, parts);
+    move_all_transfers(c, parts);
     return all;
 }
 
@@ -489,7 +490,7 @@ ncclResult_t comm_split(ncclComm_t parent, int color, int key, ncclComm_t *comm,
     const char *late = getenv("EMULATED_NCCL_LATE");
     while (late != nullptr && strtol(late, nullptr, 10) == parent->rank)
         std::this_thread::sleep_for(std::chrono::seconds(1));
-    check_alive(parent);
+    abort_if_communicator_aborted(parent);
     if (refused("ncclCommSplit") != ncclSuccess)
         return ncclSystemError;
     const int own[2] = {color, key};
@@ -513,7 +514,7 @@ ncclResult_t comm_split(ncclComm_t parent, int color, int key, ncclComm_t *comm,
 
 ncclResult_t comm_abort(ncclComm_t comm)
 {
-    check_alive(comm);
+    abort_if_communicator_aborted(comm);
     unlink(comm->path.c_str());
     /* it is not freed, since work that is queued on a stream still reads it */
     comm->aborted = true;
@@ -535,7 +536,7 @@ ncclResult_t mem_free(void *memory)
 
 ncclResult_t comm_register(ncclComm_t comm, void *memory, size_t bytes, void **handle)
 {
-    check_alive(comm);
+    abort_if_communicator_aborted(comm);
     if (refused("ncclCommRegister") != ncclSuccess)
         return ncclSystemError;
     comm->registered = static_cast<const char *>(memory);
@@ -565,7 +566,7 @@ ncclResult_t comm_destroy(ncclComm_t comm)
 
 ncclResult_t async_error(ncclComm_t comm, ncclResult_t *error)
 {
-    check_alive(comm);
+    abort_if_communicator_aborted(comm);
     *error = static_cast<ncclResult_t>(comm->state.load());
     return ncclSuccess;
 }
@@ -603,12 +604,12 @@ ncclResult_t group_end()
             break;
         std::vector<Part> takes = own[0], gives = own[1];
         result = call(c, [=]() -> ncclResult_t {
-            if (!connect_to(c, others))
+            if (!connect_peers_of_transfers(c, others))
                 return ncclInternalError;
             return submit(c, stream, nullptr, nullptr, [=] {
                 for (size_t i = 0; i < takes.size() && i < gives.size(); i++)
                     memmove(takes[i].data, gives[i].data, gives[i].bytes);
-                move_all(c, others);
+                move_all_transfers(c, others);
             });
         });
     }
@@ -619,7 +620,7 @@ ncclResult_t group_end()
 /* Adds a send or a receive to the open group, or makes it in a group of its own. */
 ncclResult_t add_part(ncclComm *c, Part part, cudaStream_t stream)
 {
-    check_alive(c);
+    abort_if_communicator_aborted(c);
     if (!is_registered(c, part.data))
         return ncclInvalidUsage;
     if (c->group.empty())
@@ -658,7 +659,7 @@ ncclResult_t all_gather(const void *from, void *to, size_t count, ncclDataType_t
 ncclResult_t all_reduce(const void *from, void *to, size_t count, ncclDataType_t type,
                         ncclRedOp_t op, ncclComm_t c, cudaStream_t stream)
 {
-    if (emulator_arenas() > 0 && refused("ncclAllReduce") != ncclSuccess)
+    if (emulator_open_arena_count() > 0 && refused("ncclAllReduce") != ncclSuccess)
         return ncclSystemError;
     return collective(c, stream, from, to, [=] {
         reduce(c, static_cast<const char *>(from), 0, static_cast<char *>(to), count, type, op);
@@ -697,7 +698,7 @@ ncclResult_t broadcast(const void *from, void *to, size_t count, ncclDataType_t 
                 parts.push_back({r, true, static_cast<char *>(const_cast<void *>(from)), bytes});
         if (c->rank == root && to != from)
             memcpy(to, from, bytes);
-        move_all(c, parts);
+        move_all_transfers(c, parts);
     });
 }
 

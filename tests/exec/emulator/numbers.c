@@ -31,7 +31,7 @@ uint16_t to_f16(float x)
     return bits;
 }
 
-float from_8_bits(uint8_t bits, int e5m2)
+float float_from_8_bits(uint8_t bits, int e5m2)
 {
     float x;
     number_to_f32(&x, &bits, e5m2 ? DTYPE_E5M2 : DTYPE_E4M3, 1);

@@ -13,7 +13,7 @@ float from_bf16(uint16_t bits);
 uint16_t to_bf16(float x);
 float from_f16(uint16_t bits);
 uint16_t to_f16(float x);
-float from_8_bits(uint8_t bits, int e5m2);
+float float_from_8_bits(uint8_t bits, int e5m2);
 
 #ifdef __cplusplus
 }

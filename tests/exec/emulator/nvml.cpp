@@ -27,7 +27,7 @@ int by_bus(const char *, void **handle)
     return 0;
 }
 
-int clock_now(void *, int kind, unsigned *mhz)
+int current_clock_mhz(void *, int kind, unsigned *mhz)
 {
     if (kind != 1) {
         *mhz = 2619;
@@ -41,7 +41,7 @@ int clock_now(void *, int kind, unsigned *mhz)
     return 0;
 }
 
-int clock_most(void *, int, unsigned *mhz)
+int max_clock_mhz(void *, int, unsigned *mhz)
 {
     *mhz = 1980;
     return 0;
@@ -81,7 +81,7 @@ int reasons(void *, unsigned long long *mask)
 
 extern "C" void emulator_use_nvml(void)
 {
-    static const struct nvml table = {init,  by_bus,      clock_now,   clock_most, driver,
-                                      power, power_limit, temperature, reasons};
+    static const struct nvml table = {init,  by_bus,      current_clock_mhz, max_clock_mhz, driver,
+                                      power, power_limit, temperature,       reasons};
     nvml_use_table(&table);
 }

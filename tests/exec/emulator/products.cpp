@@ -26,7 +26,7 @@ namespace
 enum { SPLIT = 64 }; /* the parts into which a split product cuts k (heuristic()) */
 
 /* The contents of a cublasLtMatmulDesc_t. */
-struct Desc {
+struct MatmulDesc {
     int64_t turn_a, turn_b; /* a, b is transposed */
     int64_t epilogue, bias_type, aux_step;
     void *bias_data;               /* the bias; if sums_b(), where the sums are written */
@@ -51,7 +51,7 @@ struct Desc {
 struct Layout {
     int64_t type, rows, cols, step;
 };
-static_assert(sizeof(Desc) <= sizeof(cublasLtMatmulDescOpaque_t), "it fits");
+static_assert(sizeof(MatmulDesc) <= sizeof(cublasLtMatmulDescOpaque_t), "it fits");
 static_assert(sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t), "it fits");
 
 size_t element_bytes(int64_t type)
@@ -67,7 +67,7 @@ bool eight_bits(int64_t type)
 float get(const void *data, int64_t type, size_t i)
 {
     if (eight_bits(type))
-        return from_8_bits(static_cast<const uint8_t *>(data)[i], type == CUDA_R_8F_E5M2);
+        return float_from_8_bits(static_cast<const uint8_t *>(data)[i], type == CUDA_R_8F_E5M2);
     if (type == CUDA_R_32F)
         return static_cast<const float *>(data)[i];
     uint16_t bits = static_cast<const uint16_t *>(data)[i];
@@ -105,7 +105,7 @@ float gelu_of(float x)
 }
 
 /* Writes the sums of b over k, one for each column of the result. */
-void sum_b(const Desc &d, const std::vector<float> &b, Layout lb)
+void write_sums_of_b(const MatmulDesc &d, const std::vector<float> &b, Layout lb)
 {
     int64_t n = d.turn_b ? lb.rows : lb.cols, k = d.turn_b ? lb.cols : lb.rows;
     for (int64_t j = 0; j < n; j++) {
@@ -130,12 +130,12 @@ void apply_block_scales(std::vector<float> &x, Layout l, int32_t mode, const voi
 }
 
 /* Computes y = epilogue(alpha op(a) op(b) + beta c). */
-void multiply(Desc d, Split split, float alpha, const void *a, Layout la, const void *b, Layout lb,
-              float beta, const void *c, Layout lc, void *y)
+void multiply(MatmulDesc d, Split split, float alpha, const void *a, Layout la, const void *b,
+              Layout lb, float beta, const void *c, Layout lc, void *y)
 {
     std::vector<float> fa = columns(a, la), fb = columns(b, lb);
     if (d.sums_b())
-        sum_b(d, fb, lb);
+        write_sums_of_b(d, fb, lb);
     if (d.mode_a != 0) {
         apply_block_scales(fa, la, d.mode_a, d.scale_a);
         apply_block_scales(fb, lb, d.mode_b, d.scale_b);
@@ -211,7 +211,7 @@ cublasStatus_t desc_destroy(cublasLtMatmulDesc_t desc)
 cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t name,
                         const void *value, size_t size)
 {
-    Desc d;
+    MatmulDesc d;
     memcpy(&d, desc, sizeof d);
     int32_t word = 0;
     memcpy(&word, value, size < sizeof word ? size : sizeof word);
@@ -304,7 +304,7 @@ cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout)
 }
 
 /* True if an address is not NULL and is aligned to 16 bytes. */
-bool on_16_bytes(const void *address)
+bool is_16_byte_aligned(const void *address)
 {
     return address != nullptr && reinterpret_cast<uintptr_t>(address) % 16 == 0;
 }
@@ -318,7 +318,7 @@ cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                          cublasLtMatmulPreference_t preference, int,
                          cublasLtMatmulHeuristicResult_t result[], int *found)
 {
-    Desc d;
+    MatmulDesc d;
     memcpy(&d, desc, sizeof d);
     Layout la = layout_of(a), lb = layout_of(b), lc = layout_of(c), ly = layout_of(y);
     memset(result, 0, sizeof *result);
@@ -337,9 +337,10 @@ cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
     const auto is_blocks = [](int32_t mode) {
         return mode == CUBLASLT_SCALES_VECTOR || mode == CUBLASLT_SCALES_BLOCK;
     };
-    if (blocks && (!eight || !is_blocks(d.mode_a) || !is_blocks(d.mode_b) ||
-                   (d.mode_a == d.mode_b && d.mode_a == CUBLASLT_SCALES_BLOCK) ||
-                   lb.cols % 4 != 0 || !on_16_bytes(d.scale_a) || !on_16_bytes(d.scale_b)))
+    if (blocks &&
+        (!eight || !is_blocks(d.mode_a) || !is_blocks(d.mode_b) ||
+         (d.mode_a == d.mode_b && d.mode_a == CUBLASLT_SCALES_BLOCK) || lb.cols % 4 != 0 ||
+         !is_16_byte_aligned(d.scale_a) || !is_16_byte_aligned(d.scale_b)))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if ((!eight && (la.type != lb.type || (ly.type != la.type && ly.type != CUDA_R_32F))) ||
         lc.type != ly.type || la.step < la.rows || lb.step < lb.rows)
@@ -353,8 +354,8 @@ cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
     const bool alone =
         d.epilogue == CUBLASLT_EPILOGUE_DEFAULT || d.epilogue == CUBLASLT_EPILOGUE_BIAS;
     if ((!alone && (emulator_epilogues == 0 || eight)) || (!alone && !d.gelu() && !d.sums_b()) ||
-        (d.gelu() && (d.aux_step % 8 != 0 || d.aux_step < ly.rows || !on_16_bytes(d.aux))) ||
-        (d.sums_b() && (d.bias_type != ly.type || !on_16_bytes(d.bias_data))))
+        (d.gelu() && (d.aux_step % 8 != 0 || d.aux_step < ly.rows || !is_16_byte_aligned(d.aux))) ||
+        (d.sums_b() && (d.bias_type != ly.type || !is_16_byte_aligned(d.bias_data))))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     const bool split = preference->data[0] != CUBLASLT_REDUCTION_SCHEME_NONE && k > SPLIT;
     const bool rounds = preference->data[0] & CUBLASLT_REDUCTION_SCHEME_INPLACE;
@@ -371,7 +372,7 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const 
                       const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t,
                       cudaStream_t stream)
 {
-    Desc d;
+    MatmulDesc d;
     memcpy(&d, desc, sizeof d);
     Layout la = layout_of(layout_a), lb = layout_of(layout_b), lc = layout_of(layout_c);
     float scale, keep;
@@ -393,7 +394,8 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const 
         variant = variant * 1099511628211u + static_cast<uint64_t>(word);
     if (handle->device == emulator::device_of(stream))
         emulator::load(reinterpret_cast<const void *>(&multiply), variant);
-    if ((d.gelu() && !on_16_bytes(d.aux)) || (d.sums_b() && !on_16_bytes(d.bias_data)))
+    if ((d.gelu() && !is_16_byte_aligned(d.aux)) ||
+        (d.sums_b() && !is_16_byte_aligned(d.bias_data)))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (handle->device != emulator::device_of(stream) ||
         emulator::submit(stream,
@@ -426,7 +428,7 @@ void emulator_use(void)
     cublaslt_use_table(&table);
     cuda_shortest_pause_s = 200e-6;
 #ifdef HAVE_CUDNN
-    emulator_use_fused();
+    emulator_use_cudnn();
 #endif
 #ifdef HAVE_NCCL
     emulator_use_nccl();

@@ -10,7 +10,7 @@
 
 enum { FAILED = 70 };
 
-static void check_devices(void)
+static void fail_if_several_devices_used(void)
 {
     int devices = emulator_devices_touched();
     if (devices <= 1)
@@ -32,5 +32,5 @@ __attribute__((constructor)) static void use_emulator(void)
     emulator_use();
     read_number("EMULATED_DEVICES", &emulator_devices);
     read_number("EMULATED_CUDNN", &emulator_versions.cudnn);
-    atexit(check_devices);
+    atexit(fail_if_several_devices_used);
 }

@@ -70,7 +70,7 @@ cudaError_t cudaGetDevice(int *device)
     return cudaSuccess;
 }
 
-int emulator_arenas(void)
+int emulator_open_arena_count(void)
 {
     return registered;
 }
@@ -154,10 +154,10 @@ static cudaError_t allocate(void **memory, size_t bytes, emulator::Memory kind)
 }
 
 /* Frees memory of the device or of the host. First it waits for the device, as cudaFree() and cudaFreeHost() do. */
-static cudaError_t give_back(void *memory)
+static cudaError_t free_after_device_wait(void *memory)
 {
     emulator::device_wait();
-    emulator::disown(memory);
+    emulator::forget_allocation(memory);
     free(memory);
     return cudaSuccess;
 }
@@ -170,7 +170,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
 
 cudaError_t cudaFree(void *memory)
 {
-    return give_back(memory);
+    return free_after_device_wait(memory);
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned)
@@ -182,7 +182,7 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned)
 
 cudaError_t cudaFreeHost(void *memory)
 {
-    return give_back(memory);
+    return free_after_device_wait(memory);
 }
 
 cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned)
@@ -196,7 +196,7 @@ cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned)
 
 cudaError_t cudaHostUnregister(void *memory)
 {
-    emulator::disown(memory);
+    emulator::forget_allocation(memory);
     registered--;
     return cudaSuccess;
 }

@@ -92,13 +92,13 @@ void work(CUstream_st *stream)
     }
 }
 
-struct Legacy {
+struct LegacyStreamQueue {
     std::mutex lock;           /* of the queue */
     std::recursive_mutex turn; /* held by the thread that does the work of the queue */
     std::deque<std::function<void()>> queue;
 };
 
-Legacy legacy;
+LegacyStreamQueue legacy;
 std::mutex streams_lock;
 std::set<CUstream_st *> streams; /* all but the legacy stream */
 
@@ -134,7 +134,7 @@ void wait_for(Records &records, uint64_t number)
     records.changed.wait(lock, [&] { return records.reached >= number; });
 }
 
-uint64_t last_issued(Records &records)
+uint64_t last_issued_record(Records &records)
 {
     std::lock_guard<std::mutex> lock(records.lock);
     return records.issued;
@@ -144,7 +144,7 @@ uint64_t last_issued(Records &records)
 
 static std::atomic<recorder *> recording{nullptr};
 
-void record_by(recorder *next)
+void set_launch_recorder(recorder *next)
 {
     recording = next;
 }
@@ -175,14 +175,14 @@ void own(void *memory, size_t bytes, Memory kind)
     allocations[static_cast<const char *>(memory)] = {bytes, current, kind};
 }
 
-void disown(void *memory)
+void forget_allocation(void *memory)
 {
     std::lock_guard<std::mutex> guard(allocations_lock);
     allocations.erase(static_cast<const char *>(memory));
 }
 
 /* Returns the allocation that contains the address; one of 0 bytes of pageable memory if none does. */
-static Allocation allocation_at(const void *address)
+static Allocation allocation_containing(const void *address)
 {
     const char *byte = static_cast<const char *>(address);
     std::lock_guard<std::mutex> guard(allocations_lock);
@@ -197,12 +197,12 @@ static Allocation allocation_at(const void *address)
 
 Memory memory_at(const void *address)
 {
-    return allocation_at(address).kind;
+    return allocation_containing(address).kind;
 }
 
 bool reaches(int device, const void *address)
 {
-    Allocation allocation = allocation_at(address);
+    Allocation allocation = allocation_containing(address);
     return allocation.kind != Memory::Device || allocation.device == device;
 }
 
@@ -357,7 +357,7 @@ void event_record(cudaEvent_t event, cudaStream_t stream)
 void event_hold(cudaStream_t stream, cudaEvent_t event)
 {
     std::shared_ptr<Records> records = event->records;
-    uint64_t number = last_issued(*records);
+    uint64_t number = last_issued_record(*records);
     submit_unrecorded(stream, [records, number] { wait_for(*records, number); });
 }
 
@@ -371,7 +371,7 @@ bool event_done(cudaEvent_t event)
 
 void event_wait(cudaEvent_t event)
 {
-    wait_for(*event->records, last_issued(*event->records));
+    wait_for(*event->records, last_issued_record(*event->records));
 }
 
 double event_time_s(cudaEvent_t event)
@@ -382,7 +382,7 @@ double event_time_s(cudaEvent_t event)
 
 /* Sleeps if the environment has EMULATED_COPY_S=0.3: a copy between host and device then takes at least 0.3 s. (A copy
  * from pageable memory to the device does not call this.) */
-static void take_time(const void *to, const void *from)
+static void sleep_for_emulated_copy(const void *to, const void *from)
 {
     const char *text = getenv("EMULATED_COPY_S");
     if (text != nullptr && (memory_at(to) == Memory::Device) != (memory_at(from) == Memory::Device))
@@ -393,7 +393,7 @@ int copy(void *to, const void *from, size_t bytes, cudaStream_t stream)
 {
     if (memory_at(from) != Memory::Pageable || memory_at(to) != Memory::Device)
         return submit_copy(stream, [=] {
-            take_time(to, from);
+            sleep_for_emulated_copy(to, from);
             memmove(to, from, bytes);
         });
     const char *begin = static_cast<const char *>(from);

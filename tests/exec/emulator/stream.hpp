@@ -33,7 +33,7 @@ int device_of(cudaEvent_t event);
 /* Memory of the program that is neither pinned nor of a device is pageable. */
 enum class Memory { Pageable, Pinned, Device };
 void own(void *memory, size_t bytes, Memory kind); /* adds an allocation of the current device */
-void disown(void *memory);
+void forget_allocation(void *memory);
 Memory memory_at(const void *address);
 /* True if kernels on a device may use an address: one in that device's memory, or in the host's. */
 bool reaches(int device, const void *address);
@@ -53,9 +53,9 @@ int submit_copy(cudaStream_t stream, std::function<void()> work);
 /* Appends other work than a kernel, copy or fill to a stream: CUPTI has no record of it. */
 int submit_unrecorded(cudaStream_t stream, std::function<void()> work);
 /* A recorder is called with the work that submit() or submit_copy() is given for a stream other than the legacy
- * stream, and returns the work to append instead. record_by(nullptr): nothing is recorded. */
+ * stream, and returns the work to append instead. set_launch_recorder(nullptr): nothing is recorded. */
 typedef std::function<void()> recorder(std::function<void()> work);
-void record_by(recorder *next);
+void set_launch_recorder(recorder *next);
 
 /* Waits until *stop is not 0, at most for this many nanoseconds. */
 void wait_for(const int32_t *stop, uint64_t nanoseconds);

@@ -143,25 +143,25 @@ int cudaDeviceGetAttribute(int *value, int attribute, int d)
         return SUCCESS;                                                                            \
     }
 
-#define UNSUPPORTED(function)                                                                      \
+#define DEFINE_UNSUPPORTED_CALL(function)                                                                      \
     int function(void)                                                                             \
     {                                                                                              \
         return ERROR_NOT_SUPPORTED;                                                                \
     }
 
 /* A function that stores one int through its only used argument. */
-#define STORES(function, value)                                                                    \
+#define DEFINE_CALL_THAT_STORES_INT(function, value)                                                                    \
     int function(int *stored)                                                                      \
     {                                                                                              \
         *stored = (value);                                                                         \
         return SUCCESS;                                                                            \
     }
 
-STORES(cudaGetDeviceCount, 1)
-STORES(cudaGetDevice, 0)
-STORES(cudaDriverGetVersion, device.version)
-STORES(cudaRuntimeGetVersion, device.version)
-STORES(cudaDeviceCanAccessPeer, 0)
+DEFINE_CALL_THAT_STORES_INT(cudaGetDeviceCount, 1)
+DEFINE_CALL_THAT_STORES_INT(cudaGetDevice, 0)
+DEFINE_CALL_THAT_STORES_INT(cudaDriverGetVersion, device.version)
+DEFINE_CALL_THAT_STORES_INT(cudaRuntimeGetVersion, device.version)
+DEFINE_CALL_THAT_STORES_INT(cudaDeviceCanAccessPeer, 0)
 DEFINE_CALL_THAT_SUCCEEDS(cudaSetDevice)
 DEFINE_CALL_THAT_SUCCEEDS(cudaGetLastError)
 DEFINE_CALL_THAT_SUCCEEDS(cudaPeekAtLastError)
@@ -209,16 +209,16 @@ static int store_second(const void *first, int *stored)
 }
 
 /* Results after the second are optional, and callers of ours leave them null. */
-#define STORES_SECOND(function)                                                                    \
+#define DEFINE_CALL_THAT_STORES_SECOND(function)                                                                    \
     int function(const void *first, int *stored)                                                   \
     {                                                                                              \
         return store_second(first, stored);                                                        \
     }
 
-STORES_SECOND(cudaStreamGetPriority)
-STORES_SECOND(cudaStreamIsCapturing)
-STORES_SECOND(cudaStreamGetCaptureInfo)
-STORES_SECOND(cudaStreamGetCaptureInfo_v2)
+DEFINE_CALL_THAT_STORES_SECOND(cudaStreamGetPriority)
+DEFINE_CALL_THAT_STORES_SECOND(cudaStreamIsCapturing)
+DEFINE_CALL_THAT_STORES_SECOND(cudaStreamGetCaptureInfo)
+DEFINE_CALL_THAT_STORES_SECOND(cudaStreamGetCaptureInfo_v2)
 
 int cudaStreamSynchronize(const void *stream)
 {
@@ -309,18 +309,18 @@ int cudaMemsetAsync(void *to, int value, size_t size)
     return SUCCESS;
 }
 
-#define LAUNCHES(function)                                                                         \
+#define DEFINE_CALL_THAT_LOGS_LAUNCH(function)                                                                         \
     int function(void)                                                                             \
     {                                                                                              \
         append_log_entry(LOG_LAUNCH, NULL, NULL);                                                  \
         return SUCCESS;                                                                            \
     }
 
-LAUNCHES(cudaLaunchKernel)
-LAUNCHES(cudaLaunchKernelExC)
-LAUNCHES(cuLaunchKernel)
-LAUNCHES(cuLaunchKernelEx)
-LAUNCHES(cuLaunchCooperativeKernel)
+DEFINE_CALL_THAT_LOGS_LAUNCH(cudaLaunchKernel)
+DEFINE_CALL_THAT_LOGS_LAUNCH(cudaLaunchKernelExC)
+DEFINE_CALL_THAT_LOGS_LAUNCH(cuLaunchKernel)
+DEFINE_CALL_THAT_LOGS_LAUNCH(cuLaunchKernelEx)
+DEFINE_CALL_THAT_LOGS_LAUNCH(cuLaunchCooperativeKernel)
 
 /* The driver, as PyTorch's libcaffe2_nvrtc asks for it. */
 int cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active)
@@ -364,18 +364,18 @@ int cuGetErrorString(int error, const char **text)
     return SUCCESS;
 }
 
-UNSUPPORTED(cuDeviceGetAttribute)
-UNSUPPORTED(cuFuncGetAttribute)
-UNSUPPORTED(cuFuncSetAttribute)
-UNSUPPORTED(cuFuncSetCacheConfig)
-UNSUPPORTED(cuLinkAddData_v2)
-UNSUPPORTED(cuLinkComplete)
-UNSUPPORTED(cuLinkCreate_v2)
-UNSUPPORTED(cuModuleGetFunction)
-UNSUPPORTED(cuModuleLoad)
-UNSUPPORTED(cuModuleLoadData)
-UNSUPPORTED(cuModuleLoadDataEx)
-UNSUPPORTED(cuModuleUnload)
-UNSUPPORTED(cuOccupancyMaxActiveBlocksPerMultiprocessor)
-UNSUPPORTED(cuPointerGetAttribute)
-UNSUPPORTED(cuTensorMapEncodeTiled)
+DEFINE_UNSUPPORTED_CALL(cuDeviceGetAttribute)
+DEFINE_UNSUPPORTED_CALL(cuFuncGetAttribute)
+DEFINE_UNSUPPORTED_CALL(cuFuncSetAttribute)
+DEFINE_UNSUPPORTED_CALL(cuFuncSetCacheConfig)
+DEFINE_UNSUPPORTED_CALL(cuLinkAddData_v2)
+DEFINE_UNSUPPORTED_CALL(cuLinkComplete)
+DEFINE_UNSUPPORTED_CALL(cuLinkCreate_v2)
+DEFINE_UNSUPPORTED_CALL(cuModuleGetFunction)
+DEFINE_UNSUPPORTED_CALL(cuModuleLoad)
+DEFINE_UNSUPPORTED_CALL(cuModuleLoadData)
+DEFINE_UNSUPPORTED_CALL(cuModuleLoadDataEx)
+DEFINE_UNSUPPORTED_CALL(cuModuleUnload)
+DEFINE_UNSUPPORTED_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+DEFINE_UNSUPPORTED_CALL(cuPointerGetAttribute)
+DEFINE_UNSUPPORTED_CALL(cuTensorMapEncodeTiled)
