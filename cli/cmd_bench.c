@@ -128,7 +128,7 @@ static enum status read_quantity_option(const struct options *options, const cha
                                         struct diag *diag)
 {
     const char *text = options_text(options, name);
-    const struct option_label option = options_label(name);
+    const struct option_label option = options_make_label(name);
     char key[40];
     snprintf(key, sizeof key, "%s", name);
     if (text == NULL)
@@ -448,6 +448,6 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
 out:
     fitted_release(&fitted);
     arena_release(&arena);
-    command_end_if_interrupted(diag);
+    command_exit_if_interrupted(diag);
     return status;
 }

@@ -132,7 +132,7 @@ static enum status refuse_schedule_options(const struct options *options, struct
             const char *name = sets[i]->option[k].name;
             if (!options_given(options, name) || strcmp(name, "cluster") == 0)
                 continue;
-            return diag_error(diag, (struct loc){.name = options_label(name).text},
+            return diag_error(diag, (struct loc){.name = options_make_label(name).text},
                               STATUS_BAD_INPUT,
                               "is for recordings of steps, whose schedule it describes, and none "
                               "of the given files is a recording");
@@ -244,7 +244,9 @@ static void print_report(struct session *s, struct text *out)
         struct text recorded = {0};
         recorded_put_report(&s->recorded, &recorded);
         calibration_print_json(&fitted->device_fit, &fitted->link_fit,
-                               fitted->refusals.size > 0 ? fitted->refusals.data : "",
+                               fitted->unrequested_link_refusals.size > 0
+                                   ? fitted->unrequested_link_refusals.data
+                                   : "",
                                recorded.size > 0 ? recorded.data : "", out);
         text_release(&recorded);
         return;

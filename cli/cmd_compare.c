@@ -79,16 +79,16 @@ static enum status status_of_verdict(const struct compare_report *report, struct
                       100 * c->matched_time_share);
 }
 
-/* Appends the comparison to the file of --record. Refuses it if less than COMPARE_MATCH_MIN of the time was matched. */
+/* Appends the comparison to the file of --record. Refuses it if less than COMPARE_MATCHED_SHARE_MIN of the time was matched. */
 static enum status append_comparison_to_record_file(const struct options *options,
                                                     const struct comparison *c, struct diag *diag)
 {
     struct stored_prediction stored = {0};
-    if (c->matched_time_share < COMPARE_MATCH_MIN)
+    if (c->matched_time_share < COMPARE_MATCHED_SHARE_MIN)
         return diag_error(diag, (struct loc){.name = "--record"}, STATUS_BAD_INPUT,
                           "%.1f %% of the time was matched, and %.0f %% must be for the two to be "
                           "the same step",
-                          100 * c->matched_time_share, 100 * COMPARE_MATCH_MIN);
+                          100 * c->matched_time_share, 100 * COMPARE_MATCHED_SHARE_MIN);
     enum status status = stored_load(&stored, options->argument[0], diag);
     if (status == STATUS_OK)
         status = record_append_compared(options_text(options, "record"), json_root(&stored.json),
@@ -175,7 +175,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     report.measured_program = trace_get_key(&compared.measured, "made_by");
     report.predicted_kernels = trace_get_key(&compared.predicted, "attention");
     report.measured_kernels = trace_get_key(&compared.measured, "attention");
-    report.joined_ops = trace_get_key(&compared.measured, "joined_ops");
+    report.work_joined_to_op = trace_get_key(&compared.measured, "joined_ops");
     if (compared.comparison.is_profiler_trace) {
         status = compared_operators_make(&operators, &recorded, report.predicted_path,
                                          report.measured_path, &compared.recording,
@@ -187,7 +187,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     }
     if (recorded)
         compared.comparison.matched_time_share = compared_operators_matched_share(&operators);
-    report.verdict = compare_judge(&compared.comparison, report.tolerance);
+    report.verdict = compare_verdict_of(&compared.comparison, report.tolerance);
     if (recorded && options_given(options, "json"))
         operator_report_print_json(&out, &report, &operators);
     else if (recorded)

@@ -14,9 +14,9 @@ static enum status check_exclusive_help_formats(const struct options *options, s
         status = options_refuse_both(options, whole[i], "json", diag);
         if (status == STATUS_OK && options_given(options, whole[i]) && options->argument_count > 0)
             status =
-                diag_error(diag, (struct loc){.name = options_label(whole[i]).text},
+                diag_error(diag, (struct loc){.name = options_make_label(whole[i]).text},
                            STATUS_BAD_INPUT, "is of all commands together; leave out '%s', or %s",
-                           options->argument[0], options_label(whole[i]).text);
+                           options->argument[0], options_make_label(whole[i]).text);
     }
     return status;
 }

@@ -27,14 +27,14 @@ static const struct option rows[] = {
 const struct option_set list_options = {"list", rows, ARRAY_LEN(rows)};
 
 /* The output in progress. */
-struct listing {
+struct list_output {
     struct text *out;
     struct json_out json; /* its `out` is NULL if the output is text */
     struct rows rows;
     struct arena arena;
 };
 
-static bool is_json(const struct listing *l)
+static bool is_json(const struct list_output *l)
 {
     return l->json.out != NULL;
 }
@@ -101,16 +101,17 @@ static const struct column number_columns[] = {
 /* clang-format on */
 
 const struct row_table list_tables[LIST_TABLE_COUNT] = {
-    [LIST_SUMMARIES] = {"list_summary", summary_columns, ARRAY_LEN(summary_columns)},
-    [LIST_STRATEGIES] = {"list_strategy", strategy_columns, ARRAY_LEN(strategy_columns)},
-    [LIST_KINDS] = {"list_kind", kind_columns, ARRAY_LEN(kind_columns)},
-    [LIST_CONVENTIONS] = {"list_convention", convention_columns, ARRAY_LEN(convention_columns)},
-    [LIST_RESERVED] = {"list_reserved", reserved_columns, ARRAY_LEN(reserved_columns)},
-    [LIST_CONSTANTS] = {"list_constants", constant_columns, ARRAY_LEN(constant_columns)},
-    [LIST_NUMBERS] = {"list_number", number_columns, ARRAY_LEN(number_columns)},
+    [LIST_TABLE_SUMMARIES] = {"list_summary", summary_columns, ARRAY_LEN(summary_columns)},
+    [LIST_TABLE_STRATEGIES] = {"list_strategy", strategy_columns, ARRAY_LEN(strategy_columns)},
+    [LIST_TABLE_KINDS] = {"list_kind", kind_columns, ARRAY_LEN(kind_columns)},
+    [LIST_TABLE_CONVENTIONS] = {"list_convention", convention_columns,
+                                ARRAY_LEN(convention_columns)},
+    [LIST_TABLE_RESERVED] = {"list_reserved", reserved_columns, ARRAY_LEN(reserved_columns)},
+    [LIST_TABLE_CONSTANTS] = {"list_constants", constant_columns, ARRAY_LEN(constant_columns)},
+    [LIST_TABLE_NUMBERS] = {"list_number", number_columns, ARRAY_LEN(number_columns)},
 };
 
-static void put_summary_row(struct listing *l, const char *name, const char *summary)
+static void put_summary_row(struct list_output *l, const char *name, const char *summary)
 {
     rows_put_name(&l->rows, name);
     rows_put_name(&l->rows, summary);
@@ -118,7 +119,7 @@ static void put_summary_row(struct listing *l, const char *name, const char *sum
 
 /* ---- whole tables ---- */
 
-static enum status list_strategies(struct listing *l, struct diag *diag)
+static enum status list_strategies(struct list_output *l, struct diag *diag)
 {
     (void)diag;
     size_t count;
@@ -147,7 +148,7 @@ static enum status list_strategies(struct listing *l, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status list_profiles(struct listing *l, struct diag *diag)
+static enum status list_profiles(struct list_output *l, struct diag *diag)
 {
     (void)diag;
     size_t count;
@@ -158,7 +159,7 @@ static enum status list_profiles(struct listing *l, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status list_models(struct listing *l, struct diag *diag)
+static enum status list_models(struct list_output *l, struct diag *diag)
 {
     const char *const *names;
     size_t count;
@@ -186,7 +187,7 @@ static enum status list_models(struct listing *l, struct diag *diag)
     return status;
 }
 
-static enum status list_clusters(struct listing *l, struct diag *diag)
+static enum status list_clusters(struct list_output *l, struct diag *diag)
 {
     const char *const *names;
     size_t count;
@@ -200,7 +201,7 @@ static enum status list_clusters(struct listing *l, struct diag *diag)
     return status;
 }
 
-static enum status list_devices(struct listing *l, struct diag *diag)
+static enum status list_devices(struct list_output *l, struct diag *diag)
 {
     const char *const *names;
     size_t count;
@@ -214,7 +215,7 @@ static enum status list_devices(struct listing *l, struct diag *diag)
     return status;
 }
 
-static enum status list_kinds(struct listing *l, struct diag *diag)
+static enum status list_kinds(struct list_output *l, struct diag *diag)
 {
     (void)diag;
     for (int i = 0; i < WORK_KIND_COUNT; i++) {
@@ -235,7 +236,7 @@ static enum status list_kinds(struct listing *l, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status list_rules(struct listing *l, struct diag *diag)
+static enum status list_rules(struct list_output *l, struct diag *diag)
 {
     (void)diag;
     for (size_t i = 0; i < VERIFY_RULES; i++)
@@ -243,7 +244,7 @@ static enum status list_rules(struct listing *l, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status list_conventions(struct listing *l, struct diag *diag)
+static enum status list_conventions(struct list_output *l, struct diag *diag)
 {
     (void)diag;
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
@@ -257,7 +258,7 @@ static enum status list_conventions(struct listing *l, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status list_reserved(struct listing *l, struct diag *diag)
+static enum status list_reserved(struct list_output *l, struct diag *diag)
 {
     (void)diag;
     size_t count;
@@ -283,8 +284,8 @@ struct constant_counts {
     size_t numbers, unstated, own_numbers, own_unstated;
 };
 
-static void count_constant(struct constant_counts *c, const char *preset, enum number_origin how,
-                           const char *file)
+static void count_constant_by_origin(struct constant_counts *c, const char *preset,
+                                     enum number_origin how, const char *file)
 {
     const char *slash = file != NULL ? strrchr(file, '/') : NULL;
     const char *base = slash != NULL ? slash + 1 : file;
@@ -298,7 +299,7 @@ static void count_constant(struct constant_counts *c, const char *preset, enum n
     c->own_unstated += own && unstated;
 }
 
-static void put_constant_counts(struct listing *l, const char *kind, const char *name,
+static void put_constant_counts(struct list_output *l, const char *kind, const char *name,
                                 struct constant_counts c)
 {
     struct text row = {0}, summary = {0};
@@ -322,7 +323,7 @@ static enum status count_device_constants(struct constant_counts *c, struct aren
     struct device_cost cost;
     enum status status = cost_load(&cost, arena, name, diag);
     for (size_t i = 0; status == STATUS_OK && i < cost.facts.count; i++)
-        count_constant(c, name, cost.facts.row[i].origin, cost.facts.row[i].at.name);
+        count_constant_by_origin(c, name, cost.facts.row[i].origin, cost.facts.row[i].at.name);
     return status;
 }
 
@@ -332,19 +333,20 @@ static enum status count_cluster_constants(struct constant_counts *c, struct are
     struct cluster cluster;
     enum status status = cluster_load(&cluster, arena, name, diag);
     for (size_t i = 0; status == STATUS_OK && i < cluster.facts.count; i++)
-        count_constant(c, name, cluster.facts.row[i].origin, cluster.facts.row[i].at.name);
+        count_constant_by_origin(c, name, cluster.facts.row[i].origin,
+                                 cluster.facts.row[i].at.name);
     return status;
 }
 
 /* Appends the sums over all files to the text; JSON has none. Each number is counted only in the file that has it. */
-static void put_constant_totals(struct listing *l, const char *kind, struct constant_counts c)
+static void put_constant_totals(struct list_output *l, const char *kind, struct constant_counts c)
 {
     if (!is_json(l))
         text_printf(l->out, "%-*s%zu numbers in their own files, %zu that no source states\n",
                     COLUMN, kind, c.own_numbers, c.own_unstated);
 }
 
-static enum status list_constants(struct listing *l, struct diag *diag)
+static enum status list_constants(struct list_output *l, struct diag *diag)
 {
     static const struct {
         const char *one, *all;
@@ -377,7 +379,7 @@ static enum status list_constants(struct listing *l, struct diag *diag)
 
 /* ---- one entry of a table ---- */
 
-static enum status show_model(struct listing *l, const char *name, struct diag *diag)
+static enum status show_model(struct list_output *l, const char *name, struct diag *diag)
 {
     struct transformer t;
     enum status status = transformer_load(&t, &l->arena, name, NULL, diag);
@@ -452,7 +454,7 @@ static void put_cluster_fact_value(struct rows *out, const struct cluster *clust
         rows_put_name(out, fact->value_as_written);
 }
 
-static enum status show_cluster(struct listing *l, const char *name, struct diag *diag)
+static enum status show_cluster(struct list_output *l, const char *name, struct diag *diag)
 {
     struct cluster cluster;
     enum status status = cluster_load(&cluster, &l->arena, name, diag);
@@ -468,7 +470,7 @@ static enum status show_cluster(struct listing *l, const char *name, struct diag
     json_put_count(&l->json, "gpus", (uint64_t)cluster.gpus);
     json_put_text(&l->json, "device", cluster.device.name);
     json_put_number(&l->json, "usable_bytes", cluster.device.usable_bytes);
-    rows_begin(&l->rows, "numbers", NULL, &list_tables[LIST_NUMBERS]);
+    rows_begin(&l->rows, "numbers", NULL, &list_tables[LIST_TABLE_NUMBERS]);
     for (size_t i = 0; i < cluster.facts.count; i++) {
         const struct cluster_fact *fact = &cluster.facts.row[i];
         rows_put_name(&l->rows, fact->path);
@@ -483,7 +485,7 @@ static enum status show_cluster(struct listing *l, const char *name, struct diag
     return STATUS_OK;
 }
 
-static enum status show_device(struct listing *l, const char *name, struct diag *diag)
+static enum status show_device(struct list_output *l, const char *name, struct diag *diag)
 {
     struct device_cost cost;
     enum status status = cost_load(&cost, &l->arena, name, diag);
@@ -496,7 +498,7 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
     json_put_text(&l->json, "name", cost.name);
     json_put_text(&l->json, "note", cost.note);
     json_put_bool(&l->json, "ideal", cost.is_ideal);
-    rows_begin(&l->rows, "numbers", NULL, &list_tables[LIST_NUMBERS]);
+    rows_begin(&l->rows, "numbers", NULL, &list_tables[LIST_TABLE_NUMBERS]);
     for (size_t i = 0; i < cost.facts.count; i++) {
         const struct cost_fact *fact = &cost.facts.row[i];
         rows_put_name(&l->rows, fact->name);
@@ -517,24 +519,28 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
 static const struct list_command_row {
     const char *name, *summary;
     int table_index; /* the columns of its rows: an index of list_tables[] */
-    enum status (*print_table)(struct listing *l, struct diag *diag);
-    enum status (*print_entry)(struct listing *l, const char *name, struct diag *diag);
+    enum status (*print_table)(struct list_output *l, struct diag *diag);
+    enum status (*print_entry)(struct list_output *l, const char *name, struct diag *diag);
 } lists[] = {
-    {"strategies", "named combinations of the five choices", LIST_STRATEGIES, list_strategies,
+    {"strategies", "named combinations of the five choices", LIST_TABLE_STRATEGIES, list_strategies,
      NULL},
-    {"profiles", "implementations, and what tells them apart", LIST_SUMMARIES, list_profiles, NULL},
-    {"models", "transformers; with a name, its fields", LIST_SUMMARIES, list_models, show_model},
-    {"clusters", "clusters; with a name, every number and source", LIST_SUMMARIES, list_clusters,
-     show_cluster},
-    {"devices", "costs of devices; with a name, every number", LIST_SUMMARIES, list_devices,
+    {"profiles", "implementations, and what tells them apart", LIST_TABLE_SUMMARIES, list_profiles,
+     NULL},
+    {"models", "transformers; with a name, its fields", LIST_TABLE_SUMMARIES, list_models,
+     show_model},
+    {"clusters", "clusters; with a name, every number and source", LIST_TABLE_SUMMARIES,
+     list_clusters, show_cluster},
+    {"devices", "costs of devices; with a name, every number", LIST_TABLE_SUMMARIES, list_devices,
      show_device},
-    {"kinds", "kinds of work and their parameters", LIST_KINDS, list_kinds, NULL},
-    {"rules", "what `check` checks, and what each rule promises", LIST_SUMMARIES, list_rules, NULL},
-    {"conventions", "how sources count model flops", LIST_CONVENTIONS, list_conventions, NULL},
-    {"reserved", "constants of a framework's memory, with sources", LIST_RESERVED, list_reserved,
+    {"kinds", "kinds of work and their parameters", LIST_TABLE_KINDS, list_kinds, NULL},
+    {"rules", "what `check` checks, and what each rule promises", LIST_TABLE_SUMMARIES, list_rules,
      NULL},
+    {"conventions", "how sources count model flops", LIST_TABLE_CONVENTIONS, list_conventions,
+     NULL},
+    {"reserved", "constants of a framework's memory, with sources", LIST_TABLE_RESERVED,
+     list_reserved, NULL},
     {"constants", "how many numbers devices and clusters have, and how many no source states",
-     LIST_CONSTANTS, list_constants, NULL},
+     LIST_TABLE_CONSTANTS, list_constants, NULL},
 };
 
 const char *list_table_name(size_t i)
@@ -561,12 +567,12 @@ static enum status find_list(const struct list_command_row **list, const char *n
 }
 
 /* Prints all entries of one table or, if `list` is NULL, the names and purposes of all tables. */
-static enum status print_all_entries(struct listing *l, const struct list_command_row *list,
+static enum status print_all_entries(struct list_output *l, const struct list_command_row *list,
                                      struct diag *diag)
 {
     enum status status = STATUS_OK;
     rows_begin(&l->rows, list != NULL ? list->name : "lists", NULL,
-               &list_tables[list != NULL ? list->table_index : LIST_SUMMARIES]);
+               &list_tables[list != NULL ? list->table_index : LIST_TABLE_SUMMARIES]);
     for (size_t i = 0; list == NULL && i < ARRAY_LEN(lists); i++)
         put_summary_row(l, lists[i].name, lists[i].summary);
     if (list != NULL)
@@ -575,7 +581,7 @@ static enum status print_all_entries(struct listing *l, const struct list_comman
     return status;
 }
 
-static enum status print_one_entry(struct listing *l, const struct list_command_row *list,
+static enum status print_one_entry(struct list_output *l, const struct list_command_row *list,
                                    const char *name, struct diag *diag)
 {
     if (list->print_entry == NULL)
@@ -594,7 +600,8 @@ static enum status print_one_entry(struct listing *l, const struct list_command_
 enum status cmd_list(const struct options *options, struct diag *diag)
 {
     struct text out = {0};
-    struct listing l = {.out = &out, .json = {.out = options_given(options, "json") ? &out : NULL}};
+    struct list_output l = {.out = &out,
+                            .json = {.out = options_given(options, "json") ? &out : NULL}};
     l.rows.json = is_json(&l) ? &l.json : NULL;
     l.rows.out = is_json(&l) ? NULL : &out;
     l.rows.screen_width = screen_width(STDOUT_FILENO);

@@ -108,7 +108,7 @@ static enum framework framework_to_emit(const struct options *options)
     return (enum framework)options_index_of_choice(options, "emit");
 }
 
-static enum status print_result(struct text *out, enum status status, struct diag *diag)
+static enum status print_unless_failed(struct text *out, enum status status, struct diag *diag)
 {
     if (status != STATUS_OK && status != STATUS_NO)
         return status;
@@ -126,7 +126,7 @@ static void note_options_idle_in_all_rows(const struct options *options, const s
         const struct request *request = &best->row[i].request;
         if (resolve_choices(&choices, request, NULL, NULL) == STATUS_OK)
             idle_options_add(&idle, options, request, &choices);
-        if (idle.given_bits != 0 && idle_options_all_used(&idle))
+        if (idle.given_bits != 0 && idle_options_are_all_used(&idle))
             break;
     }
     idle_options_add_notes(&idle, &note);
@@ -183,7 +183,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
         longest_report_print_json(&out, &report);
     else
         longest_report_print(&screen, &report, options_given(options, "all"));
-    status = print_result(&out, status, diag);
+    status = print_unless_failed(&out, status, diag);
     interrupt_release(&interrupt);
     if (interrupt_signal() != 0)
         status = longest_report_interrupted(&report, diag);
@@ -223,8 +223,8 @@ struct winner_batches {
     struct batch_times times;
 };
 
-static void use_first_batch(struct winner_batches *b, struct setup *setup,
-                            const struct packed_set *packed_set)
+static void set_request_to_first_batch(struct winner_batches *b, struct setup *setup,
+                                       const struct packed_set *packed_set)
 {
     if (packed_set == NULL)
         return;
@@ -273,7 +273,7 @@ static enum status write_files_of_winner(const struct options *options, struct s
     struct page page = {0};
     *request = winner->request;
     request->seq = winner->sequence_tokens;
-    use_first_batch(&batches, setup, winner->packed_set);
+    set_request_to_first_batch(&batches, setup, winner->packed_set);
     text_puts(&command, search->base_command);
     if (best->goal == GOAL_GPUS)
         text_printf(&command, " --gpus %zu", best->gpu_count);
@@ -300,8 +300,8 @@ static enum status write_files_of_winner(const struct options *options, struct s
     if (status == STATUS_OK && !brief)
         status = alternatives_find_best(&other, &p, diag);
     if (status == STATUS_OK)
-        status = traces_write(&report, folder, (struct traces_emit){.search_json = &ranking}, &note,
-                              diag);
+        status = traces_write(
+            &report, folder, (struct traces_requested_files){.search_json = &ranking}, &note, diag);
     if (status == STATUS_OK)
         status = page_of_prediction(&page, folder, NULL, diag);
     text_printf(&path, "%s/" TRACE_FOLDER_PAGE, folder);
@@ -380,7 +380,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         else
             plan_report_print(&screen, &report);
     }
-    status = print_result(&out, status, diag);
+    status = print_unless_failed(&out, status, diag);
     interrupt_release(&interrupt);
     int ended = interrupt_clear_signal();
     bool writes = status == STATUS_OK && options_given(options, "o");
@@ -517,6 +517,6 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
     else if (status == STATUS_OK)
         status = plan_best(&setup, options, files, diag);
     setup_release(&setup);
-    command_end_if_interrupted(diag);
+    command_exit_if_interrupted(diag);
     return status;
 }

@@ -124,8 +124,8 @@ figure_from_table(struct figure *figure, const char *path, const struct figure_o
     struct table table = {0};
     enum status status = table_load(&table, path, diag);
     for (size_t i = 0; i < wanted->row_condition_count && status == STATUS_OK; i++)
-        status = table_keep_rows(&table, wanted->row_conditions[i], (struct loc){.name = "--only"},
-                                 diag);
+        status = table_drop_other_rows(&table, wanted->row_conditions[i],
+                                       (struct loc){.name = "--only"}, diag);
     if (status == STATUS_OK)
         status = make(figure, &table, wanted, diag);
     table_release(&table);

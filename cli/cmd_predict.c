@@ -103,7 +103,7 @@ static enum status check_option_conflicts(const struct options *options, struct 
     static const char *const emits[] = {"emit-ir", "emit-snapshot", "emit-chakra"};
     for (size_t i = 0; i < ARRAY_LEN(emits); i++)
         if (options_given(options, emits[i]) && !options_given(options, "o"))
-            return diag_error(diag, (struct loc){.name = options_label(emits[i]).text},
+            return diag_error(diag, (struct loc){.name = options_make_label(emits[i]).text},
                               STATUS_BAD_INPUT, "needs -o, the folder to write into");
     return STATUS_OK;
 }
@@ -116,7 +116,7 @@ static enum status check_scope_options(const struct options *options, const stru
     static const char *const of_steps[] = {"tokens", "record"};
     for (size_t i = 0; i < ARRAY_LEN(of_steps) && p->choices.scope != SCOPE_STEP; i++)
         if (options_given(options, of_steps[i]))
-            return diag_error(diag, (struct loc){.name = options_label(of_steps[i]).text},
+            return diag_error(diag, (struct loc){.name = options_make_label(of_steps[i]).text},
                               STATUS_BAD_INPUT,
                               "is for the step of the whole model, not of --scope %s",
                               scope_names[p->choices.scope]);
@@ -181,7 +181,7 @@ static enum status print_report(const struct report *report, const struct option
     progress_show_part_of_work("writing the files");
     if (options_given(options, "o"))
         status = traces_write(report, options_text(options, "o"),
-                              (struct traces_emit){
+                              (struct traces_requested_files){
                                   .writes_ir = options_given(options, "emit-ir"),
                                   .writes_snapshot = options_given(options, "emit-snapshot"),
                                   .writes_chakra = options_given(options, "emit-chakra"),

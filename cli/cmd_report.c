@@ -28,9 +28,9 @@ static bool has_file(const char *folder, const char *name)
 {
     struct text path = {0};
     text_printf(&path, "%s/%s", folder, name);
-    bool there = path_exists(path.data);
+    bool is_index_there = path_exists(path.data);
     text_release(&path);
-    return there;
+    return is_index_there;
 }
 
 /* Makes the page of a folder that `predict -o` wrote. Refuses the folder of a run, which has only

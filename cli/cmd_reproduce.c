@@ -164,13 +164,13 @@ static enum status write_entries(const struct reproduction *r, const bool *wante
         if (!wanted[e])
             continue;
         entries++;
-        status = output_entry(r, e, folder, diag);
+        status = output_write_entry(r, e, folder, diag);
         text_printf(out, "%s%s: %s\n", entries > 1 ? "\n" : "", r->catalogue.entry[e].name[0],
                     r->catalogue.entry[e].subject);
         outcome_put_paragraph(out, r, e);
     }
     if (status == STATUS_OK && entries > 1)
-        status = output_page(r, wanted, folder, diag);
+        status = output_write_page(r, wanted, folder, diag);
     return status;
 }
 
@@ -213,7 +213,7 @@ static enum status reproduce_entries(const struct options *options, struct diag 
     text_release(&out);
     free(wanted);
     reproduction_release(&r);
-    command_end_if_interrupted(diag);
+    command_exit_if_interrupted(diag);
     return status;
 }
 

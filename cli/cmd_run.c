@@ -51,7 +51,7 @@ struct session {
 
 /* ---- the schedule that is run ---- */
 
-static void set_capability(void *user, const char *key, const char *value)
+static void set_device_capability(void *user, const char *key, const char *value)
 {
     int64_t number;
     if (strcmp(key, "compute_capability") == 0 && parse_i64(value, strlen(value), &number))
@@ -64,7 +64,7 @@ static void request_device_capability(const struct backend *backend, struct requ
 {
     struct diag unread = {0};
     if (request->sm == 0 && backend->describe != NULL)
-        (void)backend->describe(set_capability, &request->sm, &unread);
+        (void)backend->describe(set_device_capability, &request->sm, &unread);
     diag_release(&unread);
 }
 
@@ -200,7 +200,7 @@ static enum status read_token_file(struct session *s, const char *path, size_t c
     return status;
 }
 
-static enum status fill_tokens(struct session *s, struct diag *diag)
+static enum status read_or_draw_tokens(struct session *s, struct diag *diag)
 {
     const char *data = options_text(s->options, "data");
     size_t batch = (size_t)s->ir.global_batch * (size_t)s->ir.layout.sequence_tokens;
@@ -313,10 +313,10 @@ static enum status run_and_report(struct session *s, const struct training_optio
         status = training_run(&training, &s->run_options.exec, &result, diag);
         interrupt_release(&interrupt);
     }
-    bool speaks = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
+    bool is_printing_process = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
     enum status saved =
         STATUS_OK; /* whether the trace could be saved; the times are printed in either case */
-    if (status == STATUS_OK && s->run_options.exec.records_trace && speaks) {
+    if (status == STATUS_OK && s->run_options.exec.records_trace && is_printing_process) {
         if (s->model != NULL)
             trace_set_key(&result.trace, "model", s->model->name);
         if (s->not_honoured.size > 0)
@@ -350,8 +350,8 @@ static enum status run_check_steps_and_report(struct session *s, struct diag *di
                                                             s->run_options.wants_check};
     const struct training_options most = {.makes_reference = s->run_options.wants_check,
                                           .collects_tensors = s->run_options.wants_check};
-    bool speaks = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
-    if (status == STATUS_OK && options_given(s->options, "o") && speaks)
+    bool is_printing_process = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
+    if (status == STATUS_OK && options_given(s->options, "o") && is_printing_process)
         status = trace_folder_check_can_write(options_text(s->options, "o"), diag);
     if (status == STATUS_OK)
         status = load_schedule(s, diag);
@@ -360,7 +360,7 @@ static enum status run_check_steps_and_report(struct session *s, struct diag *di
     if (status == STATUS_OK)
         status = check_memory(s, &most, diag);
     if (status == STATUS_OK)
-        status = fill_tokens(s, diag);
+        status = read_or_draw_tokens(s, diag);
     if (status == STATUS_OK && s->run_options.wants_check)
         status = check_step(s, diag);
     if (status == STATUS_OK && s->run_options.runs_steps)
@@ -375,10 +375,10 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     if (options_given(options, "json"))
         session.json.out = out;
     enum status status = run_check_steps_and_report(&session, diag);
-    bool speaks = !is_launched_per_rank(options) || bootstrap_is_printing_process();
-    if ((status == STATUS_OK || status == STATUS_NO) && speaks)
+    bool is_printing_process = !is_launched_per_rank(options) || bootstrap_is_printing_process();
+    if ((status == STATUS_OK || status == STATUS_NO) && is_printing_process)
         command_print_notes(&session.note);
-    if (out->size > 0 && speaks) {
+    if (out->size > 0 && is_printing_process) {
         if (session.json.out != NULL) {
             json_end_object(&session.json);
             text_putc(out, '\n');
@@ -392,6 +392,6 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     setup_release(&session.setup);
     text_release(&session.not_honoured);
     diag_release(&session.note);
-    command_end_if_interrupted(diag);
+    command_exit_if_interrupted(diag);
     return status;
 }

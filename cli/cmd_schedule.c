@@ -162,30 +162,30 @@ static struct verify_limits verify_limits_of(const struct setup *setup)
 
 enum status cmd_check(const struct options *options, struct diag *diag)
 {
-    bool from_file = options->argument_count > 0;
-    const char *name = from_file ? options->argument[0] : "schedule";
+    bool is_from_file = options->argument_count > 0;
+    const char *name = is_from_file ? options->argument[0] : "schedule";
     struct setup setup = {0};
     struct ir ir = {0};
     struct verify_report report = {0};
     struct text file = {0}, out = {0};
     enum status status = STATUS_OK, verdict = STATUS_OK;
     const bool stages =
-        options->argument_count > 1 || (from_file && path_is_folder(options->argument[0]));
-    if (from_file && !stages) /* the file is read only once, since it may be a pipe */
+        options->argument_count > 1 || (is_from_file && path_is_folder(options->argument[0]));
+    if (is_from_file && !stages) /* the file is read only once, since it may be a pipe */
         status = text_read(&file, name, diag);
     if (strcmp(name, "-") == 0)
         name = "standard input";
     const bool core_plan = file.size > 0 && core_plan_is_text_of_plan(file.data, file.size);
-    if (status == STATUS_OK && !core_plan && (!from_file || options_given(options, "cluster")))
-        status = setup_load(&setup, options, from_file, diag);
+    if (status == STATUS_OK && !core_plan && (!is_from_file || options_given(options, "cluster")))
+        status = setup_load(&setup, options, is_from_file, diag);
     else if (status == STATUS_OK)
         status = setup_refuse_for_file(options, diag);
     if (status == STATUS_OK && core_plan)
         verdict = check_core_plan(name, &file, options, diag);
     else if (status == STATUS_OK)
         status = stages ? schedule_load(&ir, options->argument, options->argument_count, NULL, diag)
-                 : from_file ? schedule_parse(&ir, name, &file, NULL, diag)
-                             : build_schedule(&ir, &setup, options, diag);
+                 : is_from_file ? schedule_parse(&ir, name, &file, NULL, diag)
+                                : build_schedule(&ir, &setup, options, diag);
     if (status == STATUS_OK && !core_plan) {
         struct verify_limits limits = verify_limits_of(&setup);
         verdict = verify(&ir, &limits, name, &report, diag);

@@ -162,6 +162,6 @@ out:
     diag_release(&note);
     sweep_journal_release(&journal);
     sweep_grid_release(&grid);
-    command_end_if_interrupted(diag);
+    command_exit_if_interrupted(diag);
     return status;
 }

@@ -148,7 +148,7 @@ static void add_distinct_value(const char **value, size_t *count, const char *ot
 static enum status report_no_rows_left(const struct row_filter *filter, const char *want,
                                        const char *const *value, size_t count, struct diag *diag)
 {
-    const struct option_label shown = options_label(filter->option);
+    const struct option_label shown = options_make_label(filter->option);
     struct text values = {0};
     struct loc at = {.name = shown.text};
     for (size_t i = 0; i < count; i++)
@@ -260,7 +260,7 @@ static enum status save_results(const struct validation *v, const struct externa
     for (size_t i = 0; i < v->rows->row_count; i++) {
         result[i] = v->row[i].result;
         if (result[i].outcome == OUTCOME_OK && !v->row[i].counts_in_means)
-            result[i].error_reason = v->row[i].remark; /* why the error does not count */
+            result[i].prediction_error = v->row[i].remark; /* why the error does not count */
     }
     external_print_columns(&out);
     external_print(v->rows, result, &out);
@@ -346,7 +346,7 @@ static enum status check_options_suit_rows(const struct options *options,
                               "cannot be combined with --baseline, --sensitivity or "
                               "--leave-one-out");
         if (data->figures.row_count == 0 && data->steps.row_count > 0)
-            return diag_error(diag, (struct loc){.name = options_label(of_figures[i]).text},
+            return diag_error(diag, (struct loc){.name = options_make_label(of_figures[i]).text},
                               STATUS_BAD_INPUT,
                               "is for published figures, and there are no such rows");
     }
@@ -364,7 +364,7 @@ static enum status print_file_report(const struct options *options, size_t which
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         given += options_given(options, rows[i].name);
     if (given > 1)
-        return diag_error(diag, (struct loc){.name = options_label(file_options[which]).text},
+        return diag_error(diag, (struct loc){.name = options_make_label(file_options[which]).text},
                           STATUS_BAD_INPUT,
                           "cannot be combined with other options, since it predicts nothing");
     enum status status = which == 0 ? validation_check_rows(&out, path, diag)

@@ -226,10 +226,10 @@ enum status cmd_why(const struct options *options, struct diag *diag)
     struct memory_answer *answer = heap_zalloc(1, sizeof *answer);
     struct text out = {0};
     size_t top = (size_t)options_count(options, "top");
-    bool configured = options_given(options, "model") || options_given(options, "cluster") ||
-                      options_given(options, "seq");
+    bool configured_step = options_given(options, "model") || options_given(options, "cluster") ||
+                           options_given(options, "seq");
     enum status status = load_snapshot(&snapshot, options->argument[0], diag);
-    if (status == STATUS_OK && configured)
+    if (status == STATUS_OK && configured_step)
         status = find_memory_answer(answer, &snapshot, options, diag);
     if (status == STATUS_OK) {
         if (options_given(options, "json")) {

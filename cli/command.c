@@ -31,79 +31,79 @@ static const struct option help_rows[] = {
 };
 static const struct option_set help_options = {"help", help_rows, ARRAY_LEN(help_rows)};
 
-#define PREDICT_ABOUT                                                                              \
+#define PREDICT_DESCRIPTION                                                                        \
     "Predicts one training step of a model on a cluster, of a schedule file, or of a step that "   \
     "longhaul.record recorded of your own PyTorch program (several FILEs: one of each stage of a " \
     "pipeline): whether it fits, how long it takes, what it waits for and what would be better. "  \
     "Exit code 1 when it does not fit."
-#define SCHEDULE_ABOUT                                                                             \
+#define SCHEDULE_DESCRIPTION                                                                       \
     "Prints the schedule of a configuration, or of a schedule file, in the text form of "          \
     "docs/ir.md: layers, chunks and steps as loops, or with --flat every operation on a line. "    \
     "predict, check and run read both."
-#define SWEEP_ABOUT                                                                                \
+#define SWEEP_DESCRIPTION                                                                          \
     "Predicts every combination of the values that options take, on all cores, and writes one "    \
     "row "                                                                                         \
     "of CSV per point in the order of the grid; points that do not fit or contradict themselves "  \
     "are rows with their reason. An interrupted sweep goes on with the same command "              \
     "(docs/sweeping.md). Exit code 1 when no point fits."
-#define PLAN_ABOUT                                                                                 \
+#define PLAN_DESCRIPTION                                                                           \
     "Searches for the best configuration on a cluster: the fastest at a length, the fewest GPUs "  \
     "that hold it, or the longest sequence; options that are given stay. --longest looks at one "  \
     "configuration alone (docs/planning.md). Exit code 1 when nothing fits."
-#define CHECK_ABOUT                                                                                \
+#define CHECK_DESCRIPTION                                                                          \
     "Verifies a schedule file, or the schedule of a configuration, against every rule, and "       \
     "reports each fault with a counterexample; or a core plan (docs/core-plans.md), whose "        \
     "balance "                                                                                     \
     "and rows that travel are printed. Exit code 1 when a fault is found."
-#define VALIDATE_ABOUT                                                                             \
+#define VALIDATE_DESCRIPTION                                                                       \
     "Predicts every row of measurements beside its value: published figures, and training steps "  \
     "with the options of predict that describe them (traces/published/README.md has the columns "  \
     "of both files). Rows that cannot be predicted are counted with the reason."
-#define REPRODUCE_ABOUT                                                                            \
+#define REPRODUCE_DESCRIPTION                                                                      \
     "Makes figures and tables of papers anew, by name: predicts their configurations on all "      \
     "cores, puts published values beside, draws them in the layout of the paper, and says what "   \
     "agrees, what does not and which of the paper's claims hold (docs/reproducing.md)."
-#define COMPARE_ABOUT                                                                              \
+#define COMPARE_DESCRIPTION                                                                        \
     "Compares a prediction (the folder of predict -o, or its ops.csv) with a measured trace: the " \
     "same, or a recording of the PyTorch profiler, which is aligned. Prints errors by kind, "      \
     "stream, "                                                                                     \
     "phase and rank, and the ops that carry them; --explain names the causes instead. "            \
     "docs/comparing.md explains the tables."
-#define BENCH_ABOUT                                                                                \
+#define BENCH_DESCRIPTION                                                                          \
     "Times single pieces of work on a backend and writes one row per point, which calibrate "      \
     "reads "                                                                                       \
     "(docs/measuring.md). Nothing else should run meanwhile."
-#define CALIBRATE_ABOUT                                                                            \
+#define CALIBRATE_DESCRIPTION                                                                      \
     "Fits the numbers of a device file to measured points or to recorded steps (of the PyTorch "   \
     "profiler, a file for each rank, or folders of run -o; --model and the other options of a "    \
     "prediction describe what ran), and latency and bandwidth of links to copies, messages and "   \
     "the output of nccl-tests (docs/measuring.md). Prints residuals, "                             \
     "leave-one-out and standard errors. Exit code 1 when a fit is refused: too few points, "       \
     "points that cannot tell numbers apart, or a residual above --limit."
-#define RUN_ABOUT                                                                                  \
+#define RUN_DESCRIPTION                                                                            \
     "Executes training steps of a configuration, or of a schedule file, on this machine and says " \
     "what a step took. --check holds it to the unsharded model by the rule of docs/running.md. "   \
     "Exit code 1 when a check fails or the run goes wrong."
-#define PLOT_ABOUT                                                                                 \
+#define PLOT_DESCRIPTION                                                                           \
     "Draws what other commands wrote, with gnuplot: timeline, pipeline, memory and waterfall of "  \
     "a "                                                                                           \
     "folder of predict -o (all but waterfall also of run -o; memory of several on one another); "  \
     "sweep, heatmap and mfu of the rows of sweep; error of the rows of validate -o. "              \
     "docs/plotting.md shows them."
-#define REPORT_ABOUT                                                                               \
+#define REPORT_DESCRIPTION                                                                         \
     "Makes one HTML page that needs nothing else, of a folder of predict -o, rows of sweep or of " \
     "validate -o, or a prediction and a measurement: the answer, figures, tables, assumptions "    \
     "with "                                                                                        \
     "their sources, and the command that made it."
-#define WHY_ABOUT                                                                                  \
+#define WHY_DESCRIPTION                                                                            \
     "Says what filled the memory of a PyTorch process, from a snapshot of its allocator "          \
     "(torch.cuda.memory._dump_snapshot). With the configuration that ran, ranks the options that " \
     "would have fitted by the time that they cost (docs/why.md). Exit code 1 when none is known."
-#define LIST_ABOUT                                                                                 \
+#define LIST_DESCRIPTION                                                                           \
     "Prints what there is: strategies, profiles, models, clusters, devices, kinds, rules, "        \
     "conventions and constants of reserved memory. models, clusters and devices take a NAME: "     \
     "every number of that one, and its source."
-#define HELP_ABOUT "Prints all commands, or one with its options and their defaults."
+#define HELP_DESCRIPTION "Prints all commands, or one with its options and their defaults."
 
 /* The options that `plan` refuses with a message of its own, although its sets have them; the list ends in NULL. */
 static const char *const refused_by_plan[] = {"loopback", "scope", NULL};
@@ -120,7 +120,7 @@ static const struct command commands[] = {
      STAGES_MAX,
      cmd_predict,
      "what a training step would take",
-     PREDICT_ABOUT,
+     PREDICT_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &setup_documents_options,
       &predict_options, &general_options},
      NULL},
@@ -130,7 +130,7 @@ static const struct command commands[] = {
      0,
      cmd_sweep,
      "a grid of options, one row a point",
-     SWEEP_ABOUT,
+     SWEEP_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &setup_documents_options,
       &sweep_options, &sweep_point_options, &general_options},
      NULL},
@@ -140,7 +140,7 @@ static const struct command commands[] = {
      0,
      cmd_plan,
      "the longest sequence, or the best options",
-     PLAN_ABOUT,
+     PLAN_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &setup_documents_options,
       &plan_options, &general_options},
      refused_by_plan},
@@ -150,7 +150,7 @@ static const struct command commands[] = {
      STAGES_MAX,
      cmd_schedule,
      "print the schedule of a configuration",
-     SCHEDULE_ABOUT,
+     SCHEDULE_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &schedule_options,
       &general_options},
      NULL},
@@ -160,7 +160,7 @@ static const struct command commands[] = {
      STAGES_MAX,
      cmd_check,
      "verify a schedule or a core plan",
-     CHECK_ABOUT,
+     CHECK_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &check_options,
       &general_options},
      NULL},
@@ -170,7 +170,7 @@ static const struct command commands[] = {
      0,
      cmd_validate,
      "predictions beside published figures",
-     VALIDATE_ABOUT,
+     VALIDATE_DESCRIPTION,
      {&validate_options, &general_options},
      NULL},
     {"reproduce",
@@ -179,7 +179,7 @@ static const struct command commands[] = {
      64,
      cmd_reproduce,
      "figures and tables of papers, by name",
-     REPRODUCE_ABOUT,
+     REPRODUCE_DESCRIPTION,
      {&reproduce_options, &general_options},
      NULL},
     {"compare",
@@ -188,7 +188,7 @@ static const struct command commands[] = {
      65,
      cmd_compare,
      "a prediction beside a measured trace",
-     COMPARE_ABOUT,
+     COMPARE_DESCRIPTION,
      {&compare_options, &general_options},
      NULL},
     {"bench",
@@ -197,7 +197,7 @@ static const struct command commands[] = {
      0,
      cmd_bench,
      "time single pieces of work",
-     BENCH_ABOUT,
+     BENCH_DESCRIPTION,
      {&bench_options, &general_options},
      NULL},
     {"calibrate",
@@ -206,7 +206,7 @@ static const struct command commands[] = {
      64,
      cmd_calibrate,
      "fit a device file to measured points or steps",
-     CALIBRATE_ABOUT,
+     CALIBRATE_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &calibrate_options,
       &general_options},
      NULL},
@@ -216,7 +216,7 @@ static const struct command commands[] = {
      1,
      cmd_run,
      "execute a step and measure it",
-     RUN_ABOUT,
+     RUN_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &run_options,
       &general_options},
      setup_refused_by_run},
@@ -226,7 +226,7 @@ static const struct command commands[] = {
      65,
      cmd_plot,
      "a figure of what other commands wrote",
-     PLOT_ABOUT,
+     PLOT_DESCRIPTION,
      {&plot_options, &general_options},
      NULL},
     {"report",
@@ -235,7 +235,7 @@ static const struct command commands[] = {
      2,
      cmd_report,
      "a page of what other commands wrote",
-     REPORT_ABOUT,
+     REPORT_DESCRIPTION,
      {&report_options, &general_options},
      NULL},
     {"why",
@@ -244,7 +244,7 @@ static const struct command commands[] = {
      1,
      cmd_why,
      "what filled memory, and what would have fitted",
-     WHY_ABOUT,
+     WHY_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &why_options,
       &general_options},
      NULL},
@@ -254,7 +254,7 @@ static const struct command commands[] = {
      2,
      cmd_list,
      "strategies, models, clusters, ...",
-     LIST_ABOUT,
+     LIST_DESCRIPTION,
      {&list_options, &general_options},
      NULL},
     {"help",
@@ -263,7 +263,7 @@ static const struct command commands[] = {
      1,
      NULL,
      "all commands, or one with its options",
-     HELP_ABOUT,
+     HELP_DESCRIPTION,
      {&help_options, &general_options},
      NULL},
 };

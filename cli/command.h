@@ -20,7 +20,7 @@
 struct command {
     const char *name;
     const char *arguments; /* the arguments as help shows them: "[FILE.ir]"; "": it has none */
-    size_t arguments_min, arguments_max;
+    size_t argument_count_min, argument_count_max;
     /* NULL for `help`: its function, cmd_help(), reads the table of commands, so the table cannot refer to it */
     enum status (*run)(const struct options *options, struct diag *diag);
     const char *summary;
@@ -87,16 +87,16 @@ extern const struct option_set compare_options, sweep_options, plot_options, rep
 enum { WHY_SITES, WHY_SUGGESTIONS, WHY_TABLE_COUNT };
 extern const struct row_table why_tables[WHY_TABLE_COUNT];
 
-/* The tables that `list` prints. LIST_SUMMARIES has a name and a summary in each row, and serves several lists; the
+/* The tables that `list` prints. LIST_TABLE_SUMMARIES has a name and a summary in each row, and serves several lists; the
  * others have more columns. */
 enum {
-    LIST_SUMMARIES,
-    LIST_STRATEGIES,
-    LIST_KINDS,
-    LIST_CONVENTIONS,
-    LIST_RESERVED,
-    LIST_CONSTANTS,
-    LIST_NUMBERS,
+    LIST_TABLE_SUMMARIES,
+    LIST_TABLE_STRATEGIES,
+    LIST_TABLE_KINDS,
+    LIST_TABLE_CONVENTIONS,
+    LIST_TABLE_RESERVED,
+    LIST_TABLE_CONSTANTS,
+    LIST_TABLE_NUMBERS,
     LIST_TABLE_COUNT
 };
 extern const struct row_table list_tables[LIST_TABLE_COUNT];

@@ -11,7 +11,7 @@
  * many. Returns NULL if there is no such option, or if the command takes arguments. */
 static const struct option *input_file_option(const struct command *command)
 {
-    for (size_t s = 0; command->arguments_max == 0 && command->option_sets[s] != NULL; s++)
+    for (size_t s = 0; command->argument_count_max == 0 && command->option_sets[s] != NULL; s++)
         for (size_t i = 0; i < command->option_sets[s]->option_count; i++) {
             const struct option *option = &command->option_sets[s]->option[i];
             if (option->value_name != NULL && strncmp(option->value_name, "FILE", 4) == 0 &&
@@ -26,17 +26,17 @@ static enum status check_argument_count(const struct command *command,
 {
     struct loc at = {.name = command->name};
     const struct option *file = input_file_option(command);
-    if (options->argument_count > command->arguments_max && file != NULL)
+    if (options->argument_count > command->argument_count_max && file != NULL)
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
             "does not know what to do with '%s'; a file to read is given with --%s %s",
             options->argument[0], file->name, file->value_name);
-    if (options->argument_count > command->arguments_max)
+    if (options->argument_count > command->argument_count_max)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "does not know what to do with '%s'; usage: longhaul %s%s%s [OPTIONS]",
-                          options->argument[command->arguments_max], command->name,
+                          options->argument[command->argument_count_max], command->name,
                           command->arguments[0] == '\0' ? "" : " ", command->arguments);
-    if (options->argument_count < command->arguments_min)
+    if (options->argument_count < command->argument_count_min)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "an argument is missing; usage: longhaul %s %s", command->name,
                           command->arguments);

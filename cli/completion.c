@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static const char *option_dashes(const struct option *option)
+static const char *dashes_of_option(const struct option *option)
 {
     return option->name[1] == '\0' ? "-" : "--";
 }
@@ -117,7 +117,7 @@ void completion_print_bash(struct text *out)
             for (size_t k = 0; k < commands[i].option_sets[s]->option_count; k++) {
                 const struct option *option = &commands[i].option_sets[s]->option[k];
                 if (command_shows_option(&commands[i], option))
-                    text_printf(out, "%s%s ", option_dashes(option), option->name);
+                    text_printf(out, "%s%s ", dashes_of_option(option), option->name);
             }
         text_puts(out, "\"\n");
         struct text first = {0};
@@ -132,7 +132,7 @@ void completion_print_bash(struct text *out)
                 struct text values = {0};
                 put_option_values(&values, option);
                 if (values.size > 0 && command_shows_option(&commands[i], option))
-                    text_printf(out, "        %s%s) values=\"%s\" ;;\n", option_dashes(option),
+                    text_printf(out, "        %s%s) values=\"%s\" ;;\n", dashes_of_option(option),
                                 option->name, values.data);
                 text_release(&values);
             }
@@ -169,7 +169,7 @@ static void put_zsh_option(struct text *out, const struct option *option)
     struct text values = {0};
     put_option_values(&values, option);
     text_printf(out, " \\\n            '%s%s%s%s[", option->kind == OPTION_REPEATABLE ? "*" : "",
-                option_dashes(option), option->name,
+                dashes_of_option(option), option->name,
                 option->kind == OPTION_FLAG ? ""
                 : option->name[1] == '\0'   ? "+"
                                             : "=");

@@ -68,7 +68,7 @@ void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, cons
         }
         sum.calls_that_waited_for_gpu += step->calls_that_waited_for_gpu;
         sum.pause_count += step->pause_count;
-        sum.total_pause_s += step->total_pause_s;
+        sum.sum_of_pauses_s += step->sum_of_pauses_s;
         sum.launches_into_empty_stream += step->launches_into_empty_stream;
         sum.total_idle_start_s += step->total_idle_start_s;
     }
@@ -82,9 +82,9 @@ void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, cons
     put_count(notes, " ", sum.calls_that_waited_for_gpu, issue->step_count, "held call",
               "held calls");
     put_count(notes, ", ", sum.pause_count, issue->step_count, "pause", "pauses");
-    text_printf(notes, " (%.3f ms)", 1e3 * sum.total_pause_s / (double)issue->step_count);
-    if (issue->graph_launches > 0)
-        put_count(notes, ", ", issue->graph_launches, issue->step_count, "graph", "graphs");
+    text_printf(notes, " (%.3f ms)", 1e3 * sum.sum_of_pauses_s / (double)issue->step_count);
+    if (issue->graph_launch_count > 0)
+        put_count(notes, ", ", issue->graph_launch_count, issue->step_count, "graph", "graphs");
     if (sum.launches_into_empty_stream > 0)
         text_printf(notes,
                     "; on an empty stream a kernel starts %.1f us after its launch began, which no "

@@ -121,7 +121,7 @@ struct residual similarity_residual(const struct similarity *like)
                              .context = like->context,
                              .activations = like->activations,
                              .host_optimizer = like->has_host_optimizer,
-                             .several_nodes = like->is_on_several_nodes,
+                             .spans_several_nodes = like->is_on_several_nodes,
                              .tp = like->tp,
                              .pp = like->pp,
                              .gpus = like->gpus,

@@ -29,14 +29,14 @@ struct alignment {
     /* number of cells of a row that are filled on each side of the diagonal */
     size_t band;
     size_t row_cells; /* number of cells of a row for which there is room */
-    uint8_t *moves;   /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + move_of_block() */
+    uint8_t *moves;   /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + move_code_of_block() */
     float *scores;    /* scores of the last ALIGN_MANY + 1 rows */
     double *a_amount_before, *b_amount_before; /* [i] the sum of the amounts of items 0 to i - 1 */
     /* [i] the length of the run of items that ends with item i - 1 and has one class and known amounts */
     uint32_t *a_run_length, *b_run_length;
 };
 
-static uint8_t move_of_block(size_t a, size_t b)
+static uint8_t move_code_of_block(size_t a, size_t b)
 {
     return (uint8_t)((a - 1) * ALIGN_MANY + (b - 1));
 }
@@ -49,7 +49,7 @@ static size_t first_filled_column(const struct alignment *p, size_t i)
     return middle > p->band ? middle - p->band : 0;
 }
 
-static float *score_at(const struct alignment *p, size_t i, size_t j)
+static float *score_cell(const struct alignment *p, size_t i, size_t j)
 {
     size_t begin = first_filled_column(p, i);
     if (j < begin || j - begin >= p->row_cells)
@@ -87,13 +87,13 @@ static float similarity_bonus(const struct align_item *a, const struct align_ite
 static void try_block_of_sizes(const struct alignment *p, size_t i, size_t j, size_t a, size_t b,
                                float worth, float *best, uint8_t *move)
 {
-    const float *before = score_at(p, i - a, j - b);
+    const float *before = score_cell(p, i - a, j - b);
     if (before == NULL || *before == -INFINITY)
         return;
     float score = *before + worth + similarity_bonus(&p->a_items[i - a], &p->b_items[j - b]);
     if (score > *best) {
         *best = score;
-        *move = (uint8_t)(MOVE_BLOCK + move_of_block(a, b));
+        *move = (uint8_t)(MOVE_BLOCK + move_code_of_block(a, b));
     }
 }
 
@@ -145,8 +145,8 @@ static void fill_alignment_cell(const struct alignment *p, size_t i, size_t j)
 {
     float best = -INFINITY;
     uint8_t move = MOVE_SKIP_A;
-    const float *above = i > 0 ? score_at(p, i - 1, j) : NULL;
-    const float *left = j > 0 ? score_at(p, i, j - 1) : NULL;
+    const float *above = i > 0 ? score_cell(p, i - 1, j) : NULL;
+    const float *left = j > 0 ? score_cell(p, i, j - 1) : NULL;
     if (i == 0 && j == 0)
         best = 0;
     if (above != NULL)
@@ -165,7 +165,7 @@ static void fill_alignment_cell(const struct alignment *p, size_t i, size_t j)
                                    : 2 * SCORE_ITEM_OF_UNKNOWN_AMOUNT,
                                &best, &move);
     }
-    *score_at(p, i, j) = best;
+    *score_cell(p, i, j) = best;
     *move_at(p, i, j) = move;
 }
 

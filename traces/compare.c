@@ -36,14 +36,15 @@ double compare_relative_error(double predicted, double measured)
     return measured > 0 ? predicted / measured - 1 : NAN;
 }
 
-/* Returns the number that a header key states, if it is above 0; else `otherwise`. */
-static double positive_header_number(const struct trace *trace, const char *key, double otherwise)
+/* Returns the number that a header key states, if it is above 0; else `value_if_absent`. */
+static double positive_header_number(const struct trace *trace, const char *key,
+                                     double value_if_absent)
 {
     const char *text = trace_get_key(trace, key);
     double number;
     if (text != NULL && parse_double(text, strlen(text), &number) && number > 0 && isfinite(number))
         return number;
-    return otherwise;
+    return value_if_absent;
 }
 
 double compare_header_step_s(const struct trace *trace, double otherwise_s)
@@ -98,7 +99,7 @@ static void compare_peaks(struct comparison *c, const struct trace *predicted,
 }
 
 /* Adds to c->planned_memory the planned bytes of each memory that both headers state ("arena_bytes.hbm").
- * compare_judge() wants both to be equal, since an arena's size is planned and not measured. */
+ * compare_verdict_of() wants both to be equal, since an arena's size is planned and not measured. */
 static void compare_planned_memory(struct comparison *c, const struct trace *predicted,
                                    const struct trace *measured)
 {
@@ -167,14 +168,14 @@ void comparison_finish(struct comparison *c, const struct trace *predicted,
 
 /* ---- groups, ops and the verdict ---- */
 
-const char *compare_by_name(enum compare_by by)
+const char *compare_criterion_name(enum compare_criterion by)
 {
     static const char *const names[BY_COUNT] = {"kind", "stream", "phase", "rank"};
     assert(by < BY_COUNT);
     return names[by];
 }
 
-static const char *group_name(const struct compare_pair *pair, enum compare_by by)
+static const char *group_name(const struct compare_pair *pair, enum compare_criterion by)
 {
     switch (by) {
     case BY_KIND:
@@ -205,7 +206,7 @@ static bool is_group_of(const struct compare_group *group, const char *name, uin
     return name == NULL ? group->rank == rank : strcmp(group->name, name) == 0;
 }
 
-size_t compare_list_groups(const struct comparison *c, enum compare_by by,
+size_t compare_list_groups(const struct comparison *c, enum compare_criterion by,
                            struct compare_group **out)
 {
     struct compare_group *group = NULL;
@@ -290,17 +291,17 @@ size_t compare_list_ops(const struct comparison *c, struct compare_op **out)
     return count;
 }
 
-enum compare_verdict compare_judge(const struct comparison *c, double tolerance)
+enum compare_verdict compare_verdict_of(const struct comparison *c, double tolerance)
 {
-    if (c->matched_time_share < COMPARE_MATCH_MIN)
+    if (c->matched_time_share < COMPARE_MATCHED_SHARE_MIN)
         return VERDICT_NONE;
-    bool within =
+    bool is_within =
         fabs(compare_relative_error(c->predicted.step_s, c->measured.step_s)) <= tolerance;
     for (size_t i = 0; i < c->peak_memory_count; i++)
-        within &= c->peak_memory[i].predicted_bytes == c->peak_memory[i].measured_bytes ||
-                  fabs(compare_relative_error(c->peak_memory[i].predicted_bytes,
-                                              c->peak_memory[i].measured_bytes)) <= tolerance;
+        is_within &= c->peak_memory[i].predicted_bytes == c->peak_memory[i].measured_bytes ||
+                     fabs(compare_relative_error(c->peak_memory[i].predicted_bytes,
+                                                 c->peak_memory[i].measured_bytes)) <= tolerance;
     for (size_t i = 0; i < c->planned_memory_count; i++)
-        within &= c->planned_memory[i].predicted_bytes == c->planned_memory[i].measured_bytes;
-    return within ? VERDICT_WITHIN : VERDICT_BEYOND;
+        is_within &= c->planned_memory[i].predicted_bytes == c->planned_memory[i].measured_bytes;
+    return is_within ? VERDICT_WITHIN : VERDICT_BEYOND;
 }

@@ -3,7 +3,7 @@
  * Rows of the two become pairs. Our own traces are joined by (rank, op): both name the ops of one schedule. A
  * measured (rank, op) that occurs N times ran in N steps, and its time is the median over them. Foreign traces have
  * no op ids; their rows are aligned with the predicted ones (traces/align.h). Rows without a partner are counted; if
- * on either side less than COMPARE_MATCH_MIN of the time has partners, there is no verdict.
+ * on either side less than COMPARE_MATCHED_SHARE_MIN of the time has partners, there is no verdict.
  *
  * Errors are predicted / measured - 1, so a positive one means that the predicted time is too long. */
 #ifndef TRACES_COMPARE_H
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define COMPARE_MATCH_MIN 0.9
+#define COMPARE_MATCHED_SHARE_MIN 0.9
 
 /* A predicted and a measured time of the same work. Texts live in the traces. */
 struct compare_pair {
@@ -101,8 +101,8 @@ double compare_header_clock_mhz(const struct trace *trace, const char *kind);
 
 double compare_relative_error(double predicted, double measured); /* NAN if measured is 0 */
 
-enum compare_by { BY_KIND, BY_STREAM, BY_PHASE, BY_RANK, BY_COUNT };
-const char *compare_by_name(enum compare_by by);
+enum compare_criterion { BY_KIND, BY_STREAM, BY_PHASE, BY_RANK, BY_COUNT };
+const char *compare_criterion_name(enum compare_criterion by);
 
 struct compare_group {
     const char *name; /* NULL: the group is a rank */
@@ -115,7 +115,7 @@ struct compare_group {
 
 /* Returns the number of groups and puts them into *groups, those with the most measured time first; the caller frees
  * the array. */
-size_t compare_list_groups(const struct comparison *comparison, enum compare_by by,
+size_t compare_list_groups(const struct comparison *comparison, enum compare_criterion by,
                            struct compare_group **groups);
 
 struct compare_op {
@@ -131,10 +131,10 @@ size_t compare_list_ops(const struct comparison *comparison, struct compare_op *
 
 enum compare_verdict { VERDICT_WITHIN, VERDICT_BEYOND, VERDICT_NONE };
 
-/* Returns VERDICT_NONE if matched_time_share is less than COMPARE_MATCH_MIN. Else it returns VERDICT_WITHIN if the step
+/* Returns VERDICT_NONE if matched_time_share is less than COMPARE_MATCHED_SHARE_MIN. Else it returns VERDICT_WITHIN if the step
  * time and all peaks of memory that both sides have are within +-tolerance (0.15: 15 %) and planned arenas agree to the
  * byte, and VERDICT_BEYOND if not. */
-enum compare_verdict compare_judge(const struct comparison *comparison, double tolerance);
+enum compare_verdict compare_verdict_of(const struct comparison *comparison, double tolerance);
 
 /* Returns the step time that a trace's header states ("step_s"), or `otherwise_s` if it states none. */
 double compare_header_step_s(const struct trace *trace, double otherwise_s);

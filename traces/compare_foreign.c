@@ -153,7 +153,7 @@ static int compare_matches(const void *left, const void *right)
     return a->measured_s < b->measured_s ? -1 : a->measured_s > b->measured_s;
 }
 
-static bool same_match(const struct step_match *a, const struct step_match *b)
+static bool is_same_match(const struct step_match *a, const struct step_match *b)
 {
     return a->lane == b->lane && a->first_row == b->first_row && a->row_count == b->row_count &&
            a->class == b->class && a->phase == b->phase;
@@ -173,7 +173,8 @@ static void add_pairs(struct foreign_comparison *f, uint32_t rank)
     if (f->match_count > 0)
         qsort(f->matches, f->match_count, sizeof *f->matches, compare_matches);
     for (size_t i = 0, end; i < f->match_count; i = end) {
-        for (end = i; end < f->match_count && same_match(&f->matches[i], &f->matches[end]); end++)
+        for (end = i; end < f->match_count && is_same_match(&f->matches[i], &f->matches[end]);
+             end++)
             scratch[end - i] = f->matches[end].measured_s;
         if (2 * (end - i) <= c->measured_steps)
             continue;

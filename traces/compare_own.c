@@ -35,7 +35,7 @@ static struct instance *sort_rows(const struct trace *trace)
     return instance;
 }
 
-static bool same_op(const struct instance *a, const struct instance *b)
+static bool is_same_op(const struct instance *a, const struct instance *b)
 {
     return a->rank == b->rank && a->op == b->op;
 }
@@ -56,7 +56,7 @@ static struct step_spans find_step_spans(const struct trace *trace, const struct
     struct step_spans spans = {0};
     size_t count = trace->ops.count;
     for (size_t i = 0, k = 0; i < count; i++) {
-        k = i > 0 && same_op(&instance[i - 1], &instance[i]) ? k + 1 : 0;
+        k = i > 0 && is_same_op(&instance[i - 1], &instance[i]) ? k + 1 : 0;
         spans.step_count = k + 1 > spans.step_count ? k + 1 : spans.step_count;
     }
     spans.start_s = heap_alloc(spans.step_count + 1, sizeof *spans.start_s);
@@ -66,7 +66,7 @@ static struct step_spans find_step_spans(const struct trace *trace, const struct
         spans.end_s[k] = -INFINITY;
     }
     for (size_t i = 0, k = 0; i < count; i++) {
-        k = i > 0 && same_op(&instance[i - 1], &instance[i]) ? k + 1 : 0;
+        k = i > 0 && is_same_op(&instance[i - 1], &instance[i]) ? k + 1 : 0;
         spans.start_s[k] = fmin(spans.start_s[k], instance[i].start_s);
         spans.end_s[k] = fmax(spans.end_s[k], trace->ops.end_s[instance[i].row]);
     }
@@ -104,7 +104,7 @@ static double median_seconds(const struct trace *trace, const struct instance *i
 static size_t length_of_equal_instances(const struct instance *instance, size_t begin, size_t end)
 {
     size_t i = begin + 1;
-    while (i < end && same_op(&instance[begin], &instance[i]))
+    while (i < end && is_same_op(&instance[begin], &instance[i]))
         i++;
     return i - begin;
 }
@@ -120,8 +120,8 @@ struct rank_instance_pairing {
 };
 
 /* True if two instances with the same (rank, op) have the same kind. If not, the traces are of different schedules. */
-static bool same_kind(const struct rank_instance_pairing *join, const struct instance *p,
-                      const struct instance *m)
+static bool is_same_kind(const struct rank_instance_pairing *join, const struct instance *p,
+                         const struct instance *m)
 {
     return strcmp(join->predicted->labels[join->predicted->ops.kind[p->row]],
                   join->measured->labels[join->measured->ops.kind[m->row]]) == 0;
@@ -174,7 +174,7 @@ static void pair_instances_of_rank(struct rank_instance_pairing *join)
         bool m_first = p_run == 0 || (m_run > 0 && join->measured_instances[j].op <
                                                        join->predicted_instances[i].op);
         if (!p_first && !m_first &&
-            same_kind(join, &join->predicted_instances[i], &join->measured_instances[j])) {
+            is_same_kind(join, &join->predicted_instances[i], &join->measured_instances[j])) {
             add_pair(join, i, p_run, j, m_run);
         } else {
             if (!m_first)
@@ -197,7 +197,7 @@ static void pair_instances_of_rank(struct rank_instance_pairing *join)
     c->compared_ranks++;
 }
 
-static size_t rank_end(const struct instance *instance, size_t begin, size_t count)
+static size_t end_of_rank(const struct instance *instance, size_t begin, size_t count)
 {
     size_t end = begin;
     while (end < count && instance[end].rank == instance[begin].rank)
@@ -209,13 +209,13 @@ static void join_ranks(struct rank_instance_pairing *join, const struct instance
                        const struct instance *m)
 {
     size_t p_count = join->predicted->ops.count, m_count = join->measured->ops.count;
-    bool represents_all = rank_end(p, 0, p_count) == p_count;
+    bool represents_all = end_of_rank(p, 0, p_count) == p_count;
     for (size_t j = 0, i = 0; j < m_count;) {
-        size_t j_end = rank_end(m, j, m_count);
+        size_t j_end = end_of_rank(m, j, m_count);
         if (!represents_all)
             while (i < p_count && p[i].rank < m[j].rank)
-                i = rank_end(p, i, p_count);
-        size_t i_end = rank_end(p, i, p_count);
+                i = end_of_rank(p, i, p_count);
+        size_t i_end = end_of_rank(p, i, p_count);
         if (represents_all || (i < p_count && p[i].rank == m[j].rank)) {
             join->rank = m[j].rank;
             join->predicted_instances = p + i;

@@ -28,16 +28,16 @@ struct csv_columns {
 };
 
 #define NAME(name, type) #name,
-#define TYPE(name, type) COLUMN_##type,
-#define INDEX(name, type) OP_##name,
-enum { TRACE_OP_COLUMNS(INDEX) OP_COLUMN_COUNT };
+#define COLUMN_TYPE(name, type) COLUMN_##type,
+#define COLUMN_INDEX(name, type) OP_##name,
+enum { TRACE_OP_COLUMNS(COLUMN_INDEX) OP_COLUMN_COUNT };
 static const char *const op_names[] = {TRACE_OP_COLUMNS(NAME)};
-static const enum column_type op_types[] = {TRACE_OP_COLUMNS(TYPE)};
+static const enum column_type op_types[] = {TRACE_OP_COLUMNS(COLUMN_TYPE)};
 static const char *const memory_names[] = {TRACE_MEMORY_COLUMNS(NAME)};
-static const enum column_type memory_types[] = {TRACE_MEMORY_COLUMNS(TYPE)};
+static const enum column_type memory_types[] = {TRACE_MEMORY_COLUMNS(COLUMN_TYPE)};
 #undef NAME
-#undef TYPE
-#undef INDEX
+#undef COLUMN_TYPE
+#undef COLUMN_INDEX
 
 static size_t count_op_rows(const struct trace *trace)
 {
@@ -52,17 +52,17 @@ static size_t count_memory_rows(const struct trace *trace)
 static void list_op_column_arrays(const struct trace *trace, void *column[])
 {
     size_t i = 0;
-#define ARRAY(name, type) column[i++] = trace->ops.name;
-    TRACE_OP_COLUMNS(ARRAY)
-#undef ARRAY
+#define COLUMN_ARRAY(name, type) column[i++] = trace->ops.name;
+    TRACE_OP_COLUMNS(COLUMN_ARRAY)
+#undef COLUMN_ARRAY
 }
 
 static void list_memory_column_arrays(const struct trace *trace, void *column[])
 {
     size_t i = 0;
-#define ARRAY(name, type) column[i++] = trace->memory.name;
-    TRACE_MEMORY_COLUMNS(ARRAY)
-#undef ARRAY
+#define COLUMN_ARRAY(name, type) column[i++] = trace->memory.name;
+    TRACE_MEMORY_COLUMNS(COLUMN_ARRAY)
+#undef COLUMN_ARRAY
 }
 
 static const struct csv_columns op_table = {
@@ -172,7 +172,7 @@ static void print_table(const struct trace *trace, const struct csv_columns *tab
             case COLUMN_TIME:
             case COLUMN_AMOUNT: {
                 double value = ((const double *)column[c])[row];
-                assert(fabs(value) <= TRACE_NUMBER_LIMIT);
+                assert(fabs(value) <= TRACE_NUMBER_MAX);
                 if (table->types[c] == COLUMN_TIME)
                     append_time(out, &last, value);
                 else
@@ -263,8 +263,8 @@ static enum status read_label(struct reader *reader, const struct record *record
     struct trace *trace = reader->trace;
     const char *last = trace->labels[reader->last_label[c]];
     if (strcmp(last, record->fields[c]) != 0 &&
-        !trace_try_label_id(trace, record->fields[c], record->field_sizes[c],
-                            &reader->last_label[c]))
+        !trace_find_or_add_label(trace, record->fields[c], record->field_sizes[c],
+                                 &reader->last_label[c]))
         return records_report_field(record, reader->table->names[c], diag,
                                     "more than %d different texts", TRACE_LABEL_LIMIT);
     *label = reader->last_label[c];
@@ -287,14 +287,14 @@ static enum status read_number(const struct record *record, size_t c,
     };
     enum column_type type = table->types[c];
     const char *field = record->fields[c];
-    bool good;
+    bool is_valid;
     if (type == COLUMN_U32 || type == COLUMN_I32)
-        good = parse_i64(field, record->field_sizes[c], whole) && *whole >= ranges[type].low &&
-               *whole <= ranges[type].high;
+        is_valid = parse_i64(field, record->field_sizes[c], whole) && *whole >= ranges[type].low &&
+                   *whole <= ranges[type].high;
     else
-        good = parse_double(field, record->field_sizes[c], real) &&
-               fabs(*real) <= TRACE_NUMBER_LIMIT && (type == COLUMN_TIME || *real >= 0);
-    if (good)
+        is_valid = parse_double(field, record->field_sizes[c], real) &&
+                   fabs(*real) <= TRACE_NUMBER_MAX && (type == COLUMN_TIME || *real >= 0);
+    if (is_valid)
         return STATUS_OK;
     return records_report_field(record, table->names[c], diag, "expected %s, not '%s'",
                                 ranges[type].expected, field);

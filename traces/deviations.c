@@ -8,16 +8,16 @@
 #include <string.h>
 
 const char *const interval_feature_names[FEATURE_COUNT] = {
-#define FEATURE(symbol, name) [FEATURE_##symbol] = (name),
-    INTERVAL_FEATURES(FEATURE)
-#undef FEATURE
+#define FEATURE_ROW(symbol, name) [FEATURE_##symbol] = (name),
+    INTERVAL_FEATURES(FEATURE_ROW)
+#undef FEATURE_ROW
 };
 
 static const char *const figure_names[RESIDUAL_COUNT] = {"time", "memory"};
 
 enum { FIGURE, NAME, DEVIATION, ROWS, REASON, COLUMN_COUNT };
 static const char *const names[COLUMN_COUNT] = {"figure", "feature", "deviation", "rows", "reason"};
-static const struct record_columns columns = {names, COLUMN_COUNT, .by_name = false};
+static const struct record_columns columns = {names, COLUMN_COUNT, .has_any_order = false};
 
 /* Returns the index of a word in a table of names, or `count` if it is not there. */
 static size_t index_of_word_in_table(const char *word, const char *const *table, size_t count)

@@ -9,24 +9,24 @@
 #include "base/diag.h"
 #include "traces/residuals.h"
 
-/* FEATURE(symbol, name): the features by which a predicted run may differ from all measured ones. Each widens the
+/* FEATURE_ROW(symbol, name): the features by which a predicted run may differ from all measured ones. Each widens the
  * interval of the prediction (models/interval.h). The comment of a feature says what no measured run has. */
-#define INTERVAL_FEATURES(FEATURE)                                                                 \
-    FEATURE(BASE, "base")           /* nothing: all features of the run were measured */           \
-    FEATURE(PROFILE, "profile")     /* the profile */                                              \
-    FEATURE(NEUTRAL, "neutral")     /* the profile models no real framework */                     \
-    FEATURE(MECHANISM, "mechanism") /* a mechanism with the profile: enum mechanism */             \
-    FEATURE(ELSEWHERE, "elsewhere") /* the mechanism on the device */                              \
-    FEATURE(EXCHANGE, "exchange")   /* experts whose rows travel between nodes */                  \
-    FEATURE(TOGETHER, "together")   /* these mechanisms together */                                \
-    FEATURE(KERNEL, "kernel")       /* the device, or the attention kernel on it */                \
-    FEATURE(FAR, "far")             /* a run of about this size */                                 \
-    FEATURE(SMALL, "small")         /* layers as short as these */
+#define INTERVAL_FEATURES(FEATURE_ROW)                                                             \
+    FEATURE_ROW(BASE, "base")           /* nothing: all features of the run were measured */       \
+    FEATURE_ROW(PROFILE, "profile")     /* the profile */                                          \
+    FEATURE_ROW(NEUTRAL, "neutral")     /* the profile models no real framework */                 \
+    FEATURE_ROW(MECHANISM, "mechanism") /* a mechanism with the profile: enum mechanism */         \
+    FEATURE_ROW(ELSEWHERE, "elsewhere") /* the mechanism on the device */                          \
+    FEATURE_ROW(EXCHANGE, "exchange")   /* experts whose rows travel between nodes */              \
+    FEATURE_ROW(TOGETHER, "together")   /* these mechanisms together */                            \
+    FEATURE_ROW(KERNEL, "kernel")       /* the device, or the attention kernel on it */            \
+    FEATURE_ROW(FAR, "far")             /* a run of about this size */                             \
+    FEATURE_ROW(SMALL, "small")         /* layers as short as these */
 
 enum interval_feature {
-#define FEATURE(symbol, name) FEATURE_##symbol,
-    INTERVAL_FEATURES(FEATURE)
-#undef FEATURE
+#define FEATURE_ROW(symbol, name) FEATURE_##symbol,
+    INTERVAL_FEATURES(FEATURE_ROW)
+#undef FEATURE_ROW
         FEATURE_COUNT
 };
 extern const char *const interval_feature_names[FEATURE_COUNT];

@@ -47,10 +47,10 @@ static enum explain_part explain_part_of_kernel_class(enum kernel_class class)
     }
 }
 
-/* Adds the rows of a trace of this program. Work on host streams counts as copies. stray: [rows] true if the prediction
+/* Adds the rows of a trace of this program. Work on host streams counts as copies. is_unpredicted: [rows] true if the prediction
  * does not have the row; NULL: the trace is the prediction. */
 static void add_longhaul_rows(struct explain_rows *rows, const struct trace *trace,
-                              const bool *stray)
+                              const bool *is_unpredicted)
 {
     const struct trace_ops *ops = &trace->ops;
     for (size_t i = 0; i < ops->count; i++) {
@@ -58,7 +58,7 @@ static void add_longhaul_rows(struct explain_rows *rows, const struct trace *tra
         if (class == CLASS_NONE)
             continue;
         enum explain_part part = explain_part_of_kernel_class(class);
-        if (stray != NULL && stray[i] && part < EXPLAIN_KERNEL_PARTS)
+        if (is_unpredicted != NULL && is_unpredicted[i] && part < EXPLAIN_KERNEL_PARTS)
             part = EXPLAIN_STRAY;
         if (stream_role_of(trace->labels[ops->stream[i]]) == ROLE_HOST)
             part = EXPLAIN_COPIES;
@@ -97,7 +97,7 @@ static int compare_started_rows(const void *left, const void *right)
 /* Adds the rows of a recording. Messages that move bytes are numbered within a step in the order of their starts, which
  * is the same on all ranks: equal numbers are the same message. */
 static void add_foreign_rows(struct explain_rows *rows, const struct trace *trace,
-                             const bool *stray)
+                             const bool *is_unpredicted)
 {
     const struct trace_ops *ops = &trace->ops;
     struct trace_row_with_start *order = heap_alloc(ops->count + 1, sizeof *order);
@@ -111,7 +111,7 @@ static void add_foreign_rows(struct explain_rows *rows, const struct trace *trac
         enum explain_part part = explain_part_of_kernel_class(class);
         if (class == CLASS_NONE)
             continue;
-        if (stray[i] && part < EXPLAIN_KERNEL_PARTS)
+        if (is_unpredicted[i] && part < EXPLAIN_KERNEL_PARTS)
             part = EXPLAIN_STRAY;
         if (k > 0 && order[k].step != order[k - 1].step)
             messages = 0;
@@ -376,7 +376,7 @@ static void find_causes(struct explanation *e)
 static bool *mark_unmatched_longhaul_rows(const struct trace *predicted,
                                           const struct trace *measured)
 {
-    bool *stray = heap_zalloc(measured->ops.count + 1, sizeof *stray);
+    bool *is_unpredicted = heap_zalloc(measured->ops.count + 1, sizeof *is_unpredicted);
     uint32_t most = 0;
     for (size_t i = 0; i < predicted->ops.count; i++)
         most = predicted->ops.op[i] > most ? predicted->ops.op[i] : most;
@@ -385,11 +385,11 @@ static bool *mark_unmatched_longhaul_rows(const struct trace *predicted,
         kind[predicted->ops.op[i]] = predicted->labels[predicted->ops.kind[i]];
     for (size_t i = 0; i < measured->ops.count; i++) {
         uint32_t op = measured->ops.op[i];
-        stray[i] = op > most || kind[op] == NULL ||
-                   strcmp(kind[op], measured->labels[measured->ops.kind[i]]) != 0;
+        is_unpredicted[i] = op > most || kind[op] == NULL ||
+                            strcmp(kind[op], measured->labels[measured->ops.kind[i]]) != 0;
     }
     free((void *)kind);
-    return stray;
+    return is_unpredicted;
 }
 
 static enum status add_measured_rows(struct explain_rows *rows, const struct trace *predicted,
@@ -405,9 +405,9 @@ static enum status add_measured_rows(struct explain_rows *rows, const struct tra
         if (status == STATUS_OK)
             add_foreign_rows(rows, measured, matches.is_stray);
     } else {
-        bool *stray = mark_unmatched_longhaul_rows(predicted, measured);
-        add_longhaul_rows(rows, measured, stray);
-        free(stray);
+        bool *is_unpredicted = mark_unmatched_longhaul_rows(predicted, measured);
+        add_longhaul_rows(rows, measured, is_unpredicted);
+        free(is_unpredicted);
     }
     row_matches_release(&matches);
     return status;
@@ -438,9 +438,10 @@ static enum status check_ranks(struct explanation *e, const char *name, struct d
 }
 
 /* Sets e->matched_time_share to the smallest comparison.matched_time_share of the measured traces. */
-static enum status find_match_rate(struct explanation *e, const struct trace *predicted,
-                                   const struct trace *const *measured, const char *const *names,
-                                   size_t count, bool foreign, struct diag *diag)
+static enum status find_matched_time_share(struct explanation *e, const struct trace *predicted,
+                                           const struct trace *const *measured,
+                                           const char *const *names, size_t count, bool foreign,
+                                           struct diag *diag)
 {
     enum status status = STATUS_OK;
     e->matched_time_share = 1;
@@ -479,7 +480,7 @@ enum status explain_measured_traces(struct explanation *e, const struct trace *p
         status = check_ranks(e, names[0], diag);
     }
     if (status == STATUS_OK)
-        status = find_match_rate(e, predicted, measured, names, count, foreign, diag);
+        status = find_matched_time_share(e, predicted, measured, names, count, foreign, diag);
     if (status == STATUS_OK)
         find_causes(e);
     explain_rows_release(&p);

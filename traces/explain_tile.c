@@ -84,7 +84,8 @@ static double clock_offset_s(struct explain_row *const *list, size_t count, uint
     return middle;
 }
 
-static void shift_clocks(struct explain_rows *rows, struct explain_row *const *list, size_t count)
+static void align_clocks_of_ranks(struct explain_rows *rows, struct explain_row *const *list,
+                                  size_t count)
 {
     uint32_t first = UINT32_MAX, last = 0;
     for (size_t i = 0; i < rows->row_count; i++) {
@@ -103,7 +104,7 @@ static void shift_clocks(struct explain_rows *rows, struct explain_row *const *l
 
 /* Sets move_start_s of each row of a message: the time at which the last rank of the message arrives. A rank that
  * arrives after the row has ended does not count, since the row did not wait for it. */
-static void find_move_starts(struct explain_row *const *list, size_t count)
+static void set_move_starts(struct explain_row *const *list, size_t count)
 {
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && same_message(list[i], list[end]);)
@@ -122,8 +123,8 @@ void explain_order_rows(struct explain_rows *rows, bool together)
     size_t count;
     struct explain_row **list = list_messages(rows, &count);
     if (together)
-        shift_clocks(rows, list, count);
-    find_move_starts(list, count);
+        align_clocks_of_ranks(rows, list, count);
+    set_move_starts(list, count);
     free((void *)list);
     if (rows->row_count > 0)
         qsort(rows->rows, rows->row_count, sizeof *rows->rows, compare_rows);
@@ -132,7 +133,7 @@ void explain_order_rows(struct explain_rows *rows, bool together)
 /* ---- the tiles ---- */
 
 /* The start (direction +1) or the end (-1) of a row. */
-struct edge {
+struct row_edge {
     double time_s;
     int8_t direction;
     uint8_t part;
@@ -140,16 +141,16 @@ struct edge {
 
 static int compare_edges(const void *left, const void *right)
 {
-    const struct edge *a = left, *b = right;
+    const struct row_edge *a = left, *b = right;
     return a->time_s < b->time_s ? -1 : a->time_s > b->time_s;
 }
 
-static size_t add_edges(struct edge *edge, double from_s, double to_s, uint8_t part)
+static size_t add_edges(struct row_edge *row_edge, double from_s, double to_s, uint8_t part)
 {
     if (!(to_s > from_s))
         return 0;
-    edge[0] = (struct edge){from_s, 1, part};
-    edge[1] = (struct edge){to_s, -1, part};
+    row_edge[0] = (struct row_edge){from_s, 1, part};
+    row_edge[1] = (struct row_edge){to_s, -1, part};
     return 2;
 }
 
@@ -176,26 +177,26 @@ static void add_interval(const int64_t *active, double seconds, double part_s[EX
 void explain_tile_split_time_by_part(const struct explain_row *row, size_t count, double begin_s,
                                      double end_s, double part_s[EXPLAIN_PART_COUNT])
 {
-    struct edge *edge = heap_alloc(4 * count + 1, sizeof *edge);
+    struct row_edge *row_edge = heap_alloc(4 * count + 1, sizeof *row_edge);
     int64_t active[EXPLAIN_PART_COUNT] = {0};
     size_t edges = 0;
     double at_s = begin_s;
     for (size_t i = 0; i < count; i++) {
         double moves_s = row[i].part == EXPLAIN_MESSAGES ? row[i].move_start_s : row[i].start_s;
-        edges += add_edges(edge + edges, row[i].start_s, moves_s, EXPLAIN_WAITS);
-        edges += add_edges(edge + edges, moves_s, row[i].end_s, row[i].part);
+        edges += add_edges(row_edge + edges, row[i].start_s, moves_s, EXPLAIN_WAITS);
+        edges += add_edges(row_edge + edges, moves_s, row[i].end_s, row[i].part);
     }
     if (edges > 0)
-        qsort(edge, edges, sizeof *edge, compare_edges);
+        qsort(row_edge, edges, sizeof *row_edge, compare_edges);
     for (size_t i = 0; i < edges; i++) {
-        double to_s = fmin(edge[i].time_s, end_s);
+        double to_s = fmin(row_edge[i].time_s, end_s);
         if (to_s > at_s) {
             add_interval(active, to_s - at_s, part_s);
             at_s = to_s;
         }
-        active[edge[i].part] += edge[i].direction;
+        active[row_edge[i].part] += row_edge[i].direction;
     }
     if (end_s > at_s) /* the rank has ended, and waits for other ranks that have not */
         part_s[EXPLAIN_WAITS] += end_s - at_s;
-    free(edge);
+    free(row_edge);
 }

@@ -10,7 +10,7 @@
 
 /* The columns that external_print() adds to those of the file: a column's name, and the call that appends its value to
  * `out`. r: the result of the row; kind: the kind of memory of its second figure, in words. */
-#define RESULT_COLUMNS(X)                                                                          \
+#define EXTERNAL_RESULT_COLUMNS(X)                                                                 \
     X("predicted", append_predicted(out, r))                                                       \
     X("predicted_step_s", append_number(out, r->step_s))                                           \
     X("relative_error", append_number(out, r->relative_error))                                     \
@@ -18,14 +18,14 @@
     X("predicted_reserved_bytes", append_bytes(out, r->reserved_bytes))                            \
     X("memory_kind", text_puts(out, kind))                                                         \
     X("memory_error", append_number(out, r->memory_error))                                         \
-    X("status", measurement_append_status(out, r->outcome, r->error_reason))
+    X("status", measurement_append_status(out, r->outcome, r->prediction_error))
 
 static const char *const column_names[] = {
 #define COLUMN(symbol, name, kind, about) name,
     EXTERNAL_COLUMNS(COLUMN)
 #undef COLUMN
 #define COLUMN(name, put) name,
-        RESULT_COLUMNS(COLUMN)
+        EXTERNAL_RESULT_COLUMNS(COLUMN)
 #undef COLUMN
 };
 enum { RESULT_COLUMN_COUNT = ARRAY_LEN(column_names) - EXTERNAL_COLUMN_COUNT };
@@ -39,7 +39,7 @@ static const bool needed[ARRAY_LEN(column_names)] = {
 #undef COLUMN
 };
 static const struct record_columns columns = {column_names, ARRAY_LEN(column_names),
-                                              RESULT_COLUMN_COUNT, .by_name = true,
+                                              RESULT_COLUMN_COUNT, .has_any_order = true,
                                               .is_needed_by_column = needed};
 
 /* The metrics of the column `second_metric`. The column `metric` has others: those of traces/measurements.h. */
@@ -82,7 +82,7 @@ const char *external_memory_kind_name(enum external_memory_kind kind)
     return names[kind];
 }
 
-bool external_is_as_run(const struct external_run *run)
+bool external_is_run_as_described(const struct external_run *run)
 {
     return strcmp(run->cells[EXTERNAL_AS_RUN], yes) == 0;
 }
@@ -268,7 +268,7 @@ static enum status check_metric(const struct record *record, const struct extern
                                 struct diag *diag)
 {
     const bool is_speedup = row->metric == METRIC_SPEEDUP;
-    if (row->is_least && row->metric != METRIC_MAX_SEQ_LEN)
+    if (row->is_lower_bound && row->metric != METRIC_MAX_SEQ_LEN)
         return records_report_field(record, column_names[EXTERNAL_COUNTS], diag,
                                     "'least' is for max_seq_len only");
     if (is_speedup != (record->field_sizes[EXTERNAL_AGAINST] > 0))
@@ -297,8 +297,8 @@ static enum status read_row(void *context, const struct record *record, struct d
         status = check_step(record, &row, diag);
     if (status == STATUS_OK)
         status = read_second_published_value(record, &row, diag);
-    row.is_least = strcmp(counts, least) == 0;
-    row.is_counted = counts[0] == '\0' || strcmp(counts, yes) == 0 || row.is_least;
+    row.is_lower_bound = strcmp(counts, least) == 0;
+    row.is_counted = counts[0] == '\0' || strcmp(counts, yes) == 0 || row.is_lower_bound;
     if (status == STATUS_OK)
         status = check_metric(record, &row, diag);
     if (status != STATUS_OK)
@@ -325,7 +325,7 @@ static int compare_by_id(const void *a, const void *b)
                                                  : one->place.line > other->place.line;
 }
 
-static enum status check_ids(const struct external_runs *runs, struct diag *diag)
+static enum status check_ids_are_unique(const struct external_runs *runs, struct diag *diag)
 {
     enum status status = STATUS_OK;
     struct row_id *row = heap_zalloc(runs->row_count + 1, sizeof *row);
@@ -345,7 +345,7 @@ enum status external_parse(struct external_runs *runs, const char *name, const c
                            size_t size, struct diag *diag)
 {
     enum status status = records_parse_table(name, data, size, &columns, read_row, runs, diag);
-    return status == STATUS_OK ? check_ids(runs, diag) : status;
+    return status == STATUS_OK ? check_ids_are_unique(runs, diag) : status;
 }
 
 enum status external_load(struct external_runs *runs, const char *path, struct diag *diag)
@@ -398,7 +398,7 @@ static void append_predicted(struct text *out, const struct external_result *res
                     result->predicted);
 }
 
-struct external_result external_unknown_result(void)
+struct external_result external_make_unknown_result(void)
 {
     return (struct external_result){
         .outcome = OUTCOME_ERROR,
@@ -429,7 +429,7 @@ void external_print(const struct external_runs *runs, const struct external_resu
 #define PUT(name, put)                                                                             \
     text_putc(out, ',');                                                                           \
     put;
-        RESULT_COLUMNS(PUT)
+        EXTERNAL_RESULT_COLUMNS(PUT)
 #undef PUT
         text_putc(out, '\n');
     }

@@ -132,9 +132,9 @@ struct external_run {
     double value; /* in the unit of the row */
     /* value * si_factor is in s, bytes, tokens, tokens/s/GPU, flop/s or a pure number */
     double si_factor;
-    double step_s;   /* the time of a training step; 0: the row is a figure */
-    bool is_counted; /* the row counts in means and intervals */
-    bool is_least;   /* a longest length is only a lower bound */
+    double step_s;       /* the time of a training step; 0: the row is a figure */
+    bool is_counted;     /* the row counts in means and intervals */
+    bool is_lower_bound; /* a longest length is only a lower bound */
     enum external_metric second_metric;
     double second_value; /* the second figure, in bytes, flop/s or as a fraction; 0: none */
 };
@@ -156,7 +156,7 @@ enum external_memory_kind external_memory_kind(enum external_metric metric);
 const char *external_memory_kind_name(enum external_memory_kind kind);
 
 /* True if the row's column `as_run` is "yes": `args` describe the run exactly, and do not only approximate it. */
-bool external_is_as_run(const struct external_run *run);
+bool external_is_run_as_described(const struct external_run *run);
 
 /* Returns the laboratory of a row: its source where the row names none. */
 const char *external_laboratory(const struct external_run *run);
@@ -200,11 +200,11 @@ struct external_result {
     double predicted_memory_bytes;
     double memory_error; /* predicted / measured - 1 of the memory figure that is compared */
     /* why the prediction failed, for the status "error: ..."; NULL: it did not */
-    const char *error_reason;
+    const char *prediction_error;
 };
 
 /* Returns a result of OUTCOME_ERROR in which every number is NAN. */
-struct external_result external_unknown_result(void);
+struct external_result external_make_unknown_result(void);
 
 /* external_print_columns() appends the line of column names, those of results included.
  * external_print() appends all rows as they were read, each with the columns of its result,

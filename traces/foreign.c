@@ -44,7 +44,7 @@ enum kernel_class foreign_class_of_row(const struct foreign_predicted_and_record
      * kind. */
     enum kernel_class class = is_measured ? f->measured_class[f->measured->ops.region[row]]
                                           : f->predicted_class[f->predicted->ops.kind[row]];
-    return class == CLASS_NORM && f->norms_are_elementwise ? CLASS_ELEMENTWISE : class;
+    return class == CLASS_NORM && f->counts_norms_as_elementwise ? CLASS_ELEMENTWISE : class;
 }
 
 void foreign_step_init(const struct foreign_predicted_and_recorded *f, bool is_measured,
@@ -74,8 +74,8 @@ void foreign_step_release(struct foreign_step_rows *step)
         align_release(&step->lanes[lane]);
 }
 
-static bool has_class(const struct trace *trace, const uint16_t *label,
-                      const enum kernel_class *class, enum kernel_class wanted)
+static bool trace_has_class(const struct trace *trace, const uint16_t *label,
+                            const enum kernel_class *class, enum kernel_class wanted)
 {
     for (size_t i = 0; i < trace->ops.count; i++)
         if (class[label[i]] == wanted)
@@ -96,9 +96,9 @@ static void classify_rows(struct foreign_predicted_and_recorded *f)
                 f->measured_class[i] = (enum kernel_class) class;
     }
     /* If one program writes norms as element-wise operators, the norms of the other can only match those. */
-    f->norms_are_elementwise =
-        !has_class(f->predicted, f->predicted->ops.kind, f->predicted_class, CLASS_NORM) ||
-        !has_class(f->measured, f->measured->ops.region, f->measured_class, CLASS_NORM);
+    f->counts_norms_as_elementwise =
+        !trace_has_class(f->predicted, f->predicted->ops.kind, f->predicted_class, CLASS_NORM) ||
+        !trace_has_class(f->measured, f->measured->ops.region, f->measured_class, CLASS_NORM);
 }
 
 enum status foreign_check_size(const struct foreign_step_rows *step, const char *name,

@@ -18,7 +18,7 @@ struct foreign_predicted_and_recorded {
      * recording */
     enum kernel_class *predicted_class, *measured_class;
     /* one side has no norm kernels, so norms count as element-wise work */
-    bool norms_are_elementwise;
+    bool counts_norms_as_elementwise;
     uint32_t recorded_rank;  /* rank of the recording */
     uint32_t predicted_rank; /* the rank of the prediction that is compared with it */
 };
@@ -53,7 +53,7 @@ struct row_with_times *foreign_order_rows(const struct trace *trace, uint32_t ra
                                           size_t *count);
 
 /* Returns the class of a row of the recording (is_measured) or of the prediction; CLASS_ELEMENTWISE for a norm if
- * norms_are_elementwise. */
+ * counts_norms_as_elementwise. */
 enum kernel_class foreign_class_of_row(const struct foreign_predicted_and_recorded *foreign,
                                        bool is_measured, uint32_t row);
 

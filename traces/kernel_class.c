@@ -30,7 +30,7 @@ struct pattern {
     enum kernel_class class;
 };
 
-static bool fits_pattern(const char *pattern, const char *name)
+static bool matches_pattern(const char *pattern, const char *name)
 {
     const char *star = NULL, *from = NULL;
     while (*name != '\0') {
@@ -56,7 +56,7 @@ static enum kernel_class class_of_name(const struct pattern *patterns, size_t co
                                        const char *name)
 {
     for (size_t i = 0; i < count; i++)
-        if (fits_pattern(patterns[i].text, name))
+        if (matches_pattern(patterns[i].text, name))
             return patterns[i].class;
     return CLASS_OTHER;
 }
@@ -229,7 +229,7 @@ enum kernel_class kernel_class_of_kernel(const char *name)
     return class_of_name(patterns, ARRAY_LEN(patterns), name);
 }
 
-enum flops_formula_form operator_flops_form(const char *name)
+enum flops_formula_form operator_find_flops_form(const char *name)
 {
     static const struct {
         const char *name;

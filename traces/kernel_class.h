@@ -40,6 +40,6 @@ enum flops_formula_form {
     FLOPS_PRODUCT,      /* (..., m, k) x (..., k, n): inputs 0 and 1 */
     FLOPS_ADDED_PRODUCT /* a product of inputs 1 and 2, to which input 0 is added */
 };
-enum flops_formula_form operator_flops_form(const char *name);
+enum flops_formula_form operator_find_flops_form(const char *name);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
+#define NO_EVENT UINT32_MAX
 
 /* The most seconds that the kernels of one call may take; its picoseconds then fit in an int64_t. */
 static const double CALL_LIMIT_S = 1e6;
@@ -66,10 +66,10 @@ struct kernel_owners {
     const struct kineto_events *events;
     const char **recorded_names; /* [names] each name in the form of recorded steps */
     bool *wanted;                /* [names] true if the caller asks for operators of this name */
-    /* [events] for an operator: the operator to which the time of its kernels is added, itself or one around it; NONE
+    /* [events] for an operator: the operator to which the time of its kernels is added, itself or one around it; NO_EVENT
      * for other events */
     uint32_t *owner;
-    /* [events] for a call: the innermost operator around it; NONE: there is none */
+    /* [events] for a call: the innermost operator around it; NO_EVENT: there is none */
     uint32_t *inner;
     /* [events] for an operator that owns kernels: the seconds of these kernels. For a kernel that Inductor wrote and
      * whose operator is not known, as in a CUDA graph: its own seconds. */
@@ -87,22 +87,22 @@ static void fill_recorded_names(struct kernel_owners *k, const char *const *want
 
 /* Sets owner[] and inner[]. On each thread events are in the order of their starts, and an event comes before those
  * that it encloses. */
-static void find_owners(struct kernel_owners *k)
+static void find_owner_operators(struct kernel_owners *k)
 {
     const struct kineto_events *events = k->events;
     uint32_t *stack = heap_alloc(events->event_count + 1, sizeof *stack);
     size_t depth = 0;
     for (uint32_t i = 0; i < events->event_count; i++) {
         const struct kineto_event *event = &events->events[i];
-        k->owner[i] = k->inner[i] = NONE;
+        k->owner[i] = k->inner[i] = NO_EVENT;
         if (event->type != KINETO_OPERATOR && event->type != KINETO_CALL)
             continue;
         while (depth > 0 && (events->events[stack[depth - 1]].lane != event->lane ||
                              event->start_us >= events->events[stack[depth - 1]].end_us))
             depth--;
-        const uint32_t around = depth > 0 ? stack[depth - 1] : NONE;
-        const uint32_t owner = around != NONE ? k->owner[around] : NONE;
-        const bool within = owner != NONE && k->wanted[events->events[owner].name];
+        const uint32_t around = depth > 0 ? stack[depth - 1] : NO_EVENT;
+        const uint32_t owner = around != NO_EVENT ? k->owner[around] : NO_EVENT;
+        const bool within = owner != NO_EVENT && k->wanted[events->events[owner].name];
         if (event->type == KINETO_CALL) {
             k->inner[i] = around;
             continue;
@@ -131,12 +131,13 @@ static enum status report_no_times(const char *name, size_t all, size_t within, 
 
 /* True if the owner of a launch is an operator that the caller asks for, or the operator of a kernel that Inductor
  * wrote. False for a CUDA graph: it has one launch for all of its kernels, so their operators are not known. launcher:
- * the operator that launched; NONE: unknown. */
+ * the operator that launched; NO_EVENT: unknown. */
 static bool has_known_operator(const struct kernel_owners *k, uint32_t launcher)
 {
-    const uint32_t owner = launcher != NONE ? k->owner[launcher] : NONE;
-    return owner != NONE && (k->wanted[k->events->events[owner].name] ||
-                             is_inductor_kernel(k->events->name[k->events->events[owner].name]));
+    const uint32_t owner = launcher != NO_EVENT ? k->owner[launcher] : NO_EVENT;
+    return owner != NO_EVENT &&
+           (k->wanted[k->events->events[owner].name] ||
+            is_inductor_kernel(k->events->name[k->events->events[owner].name]));
 }
 
 /* Adds the time of each kernel, messages left out, to k->seconds of its owner; if the owner is
@@ -160,19 +161,19 @@ static enum status add_kernels(struct kernel_owners *k, const struct kineto_step
         const uint32_t launcher = kineto_launcher_of(&launchers, event);
         const double seconds = 1e-6 * (event->end_us - event->start_us);
         const double issued_us =
-            launcher != NONE ? events->events[launcher].start_us : event->start_us;
+            launcher != NO_EVENT ? events->events[launcher].start_us : event->start_us;
         all++;
         if (kineto_step_at(steps, issued_us) < 0)
             continue;
         const bool itself =
             is_inductor_kernel(events->name[event->name]) && !has_known_operator(k, launcher);
-        double *to = itself             ? &k->seconds[i]
-                     : launcher == NONE ? &k->times->seconds_of_unassigned_kernels
-                                        : &k->seconds[k->owner[launcher]];
+        double *to = itself                 ? &k->seconds[i]
+                     : launcher == NO_EVENT ? &k->times->seconds_of_unassigned_kernels
+                                            : &k->seconds[k->owner[launcher]];
         within++;
         sum_s += seconds;
         *to += seconds;
-        if (seconds > CALL_LIMIT_S || (launcher != NONE && *to > CALL_LIMIT_S))
+        if (seconds > CALL_LIMIT_S || (launcher != NO_EVENT && *to > CALL_LIMIT_S))
             status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                                 "a call takes %.3g s with its kernel '%.60s', and at most %.0f s "
                                 "are read: is the recording damaged?",
@@ -202,7 +203,7 @@ static int compare_by_key(const void *left, const void *right)
     return order != 0 ? order : (a->seconds > b->seconds) - (a->seconds < b->seconds);
 }
 
-static bool same_key(const struct operator_call *a, const struct operator_call *b)
+static bool is_same_key(const struct operator_call *a, const struct operator_call *b)
 {
     return a->key.dtype == b->key.dtype && strcmp(a->key.op, b->key.op) == 0 &&
            strcmp(a->key.inputs, b->key.inputs) == 0;
@@ -234,7 +235,7 @@ static void add_rows(struct kernel_owners *k)
     for (size_t i = 0, count; i < calls; i += count) {
         struct kernel_time *row = &times->rows[times->row_count++];
         row->key = call[i].key;
-        for (count = 0; i + count < calls && same_key(&call[i], &call[i + count]); count++) {
+        for (count = 0; i + count < calls && is_same_key(&call[i], &call[i + count]); count++) {
             seconds[count] = call[i + count].seconds;
             row->total_s += seconds[count];
             row->has_missing_shapes |= call[i + count].has_missing_shapes;
@@ -284,7 +285,7 @@ enum status kernel_times_read(struct kernel_times *times, const char *name, cons
             .seconds = heap_zalloc(events.event_count + 1, sizeof *k.seconds),
         };
         fill_recorded_names(&k, wanted, count);
-        find_owners(&k);
+        find_owner_operators(&k);
         kineto_steps_find(&steps, &events);
         times->step_count = steps.step_count > 0 ? steps.step_count : 1;
         status = add_kernels(&k, &steps, name, diag);

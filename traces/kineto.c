@@ -195,16 +195,16 @@ static void sum_host_issue_of_steps(const struct builder *b, const struct kineto
                                     struct kineto_issue *issue)
 {
     const struct kineto_events *events = b->events;
-    struct kineto_issued *issued = heap_alloc(events->event_count + 1, sizeof *issued);
+    struct kineto_starting_event *issued = heap_alloc(events->event_count + 1, sizeof *issued);
     size_t count = 0;
     for (uint32_t i = 0; i < events->event_count; i++) {
         const struct kineto_event *event = event_at(b, i);
         if (event->type == KINETO_CALL)
             issued[count++] =
-                (struct kineto_issued){.start_us = event->start_us,
-                                       .kineto_event_of_call = i,
-                                       .kineto_event_of_operator = b->contexts[i].owner,
-                                       .step = kineto_step_at(steps, event->start_us)};
+                (struct kineto_starting_event){.start_us = event->start_us,
+                                               .kineto_event_of_call = i,
+                                               .kineto_event_of_operator = b->contexts[i].owner,
+                                               .step = kineto_step_at(steps, event->start_us)};
     }
     kineto_issue_sum_calls(issue, events, issued, count);
     free(issued);

@@ -59,7 +59,7 @@ struct event_draft {
     int type_count;
 };
 
-static size_t find_slot(const struct event_names *names, const char *text)
+static size_t find_name_slot(const struct event_names *names, const char *text)
 {
     size_t slot =
         (size_t)digest_add(DIGEST_OF_NO_BYTES, text, strlen(text)) & (names->slot_count - 1);
@@ -76,9 +76,9 @@ static uint32_t intern_name(struct event_names *names, const char *text)
         names->slot_count = names->slot_count == 0 ? 64 : 2 * names->slot_count;
         names->row_of_slot = heap_zalloc(names->slot_count, sizeof *names->row_of_slot);
         for (size_t i = 0; i < names->count; i++)
-            names->row_of_slot[find_slot(names, names->texts[i])] = (uint32_t)i + 1;
+            names->row_of_slot[find_name_slot(names, names->texts[i])] = (uint32_t)i + 1;
     }
-    size_t slot = find_slot(names, text);
+    size_t slot = find_name_slot(names, text);
     if (names->row_of_slot[slot] == 0) {
         if (names->count == names->capacity) {
             names->capacity = heap_next_capacity(names->capacity, names->count + 1);
@@ -384,7 +384,7 @@ static double product_flops(const struct event_draft *draft, int first)
 static double flops_of(const struct event_draft *draft, const char *name)
 {
     double flops = 0;
-    switch (operator_flops_form(name)) {
+    switch (operator_find_flops_form(name)) {
     case FLOPS_UNKNOWN:
         break;
     case FLOPS_PRODUCT:

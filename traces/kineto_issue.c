@@ -48,7 +48,7 @@ static int compare_started(const void *left, const void *right)
 }
 
 /* Returns how many of value[0..count), ascending, are less than `limit`. */
-static size_t count_below(const double *value, size_t count, double limit)
+static size_t count_less_than(const double *value, size_t count, double limit)
 {
     size_t low = 0, high = count;
     while (low < high) {
@@ -135,7 +135,7 @@ static enum kineto_call call_kind_of_kernel(const char *kernel)
 static void add_gpu_wait_time_of_call(const struct gpu_work *w, const struct kineto_event *call,
                                       struct kineto_issue_step *step)
 {
-    size_t ended = count_below(w->end_us, w->end_count, call->end_us);
+    size_t ended = count_less_than(w->end_us, w->end_count, call->end_us);
     if (ended == 0 || w->end_us[ended - 1] <= call->start_us)
         return; /* no work ended during the call */
     step->issue_calls_by_kind[CALL_WAIT].call_count++;
@@ -188,23 +188,24 @@ struct starting_call {
 };
 
 /* Returns the description of a call that started the kernels and copies started[0..count). */
-static struct starting_call describe_call(const struct gpu_work *w,
-                                          const struct kineto_issued *issued,
-                                          const struct calls_so_far *so_far,
-                                          const struct gpu_work_started_by_call *started,
-                                          size_t count)
+static struct starting_call describe_starting_call(const struct gpu_work *w,
+                                                   const struct kineto_starting_event *issued,
+                                                   const struct calls_so_far *so_far,
+                                                   const struct gpu_work_started_by_call *started,
+                                                   size_t count)
 {
     const struct kineto_event *call = &w->events->events[issued->kineto_event_of_call];
     const char *kernel = w->events->name[w->events->events[started->event_index].name];
     const enum kineto_call kind = call_kind_of_kernel(kernel);
-    const size_t begun_kernels = count_below(w->start_us, w->start_count, call->start_us);
+    const size_t begun_kernel_count = count_less_than(w->start_us, w->start_count, call->start_us);
     return (struct starting_call){
         .kind = kind,
         .call_s = 1e-6 * (call->end_us - call->start_us),
         .gap_s = 1e-6 * fmax(call->start_us - so_far->last_call_end_us, 0),
         .is_first = so_far->last_call_end_us < 0,
-        .may_have_waited_for_gpu = strstr(kernel, "Pageable") != NULL ||
-                                   so_far->launched_kernels >= begun_kernels + QUEUE_ALMOST_FULL,
+        .may_have_waited_for_gpu =
+            strstr(kernel, "Pageable") != NULL ||
+            so_far->launched_kernels >= begun_kernel_count + QUEUE_ALMOST_FULL,
         .is_graph_launch = count > 1,
         .is_launch_of_same_operator =
             kind == CALL_LAUNCH && issued->kineto_event_of_operator != UINT32_MAX &&
@@ -230,7 +231,7 @@ static bool add_starting_call(const struct starting_call *call, struct kineto_is
     const double left_out_s = pause_before_or_in_call_s(call);
     step->calls_that_waited_for_gpu += call->may_have_waited_for_gpu;
     step->pause_count += left_out_s > 0;
-    step->total_pause_s += left_out_s;
+    step->sum_of_pauses_s += left_out_s;
     if (call->may_have_waited_for_gpu || call->is_first || call->is_graph_launch || left_out_s > 0)
         return false;
     sum->call_count++;
@@ -242,7 +243,7 @@ static bool add_starting_call(const struct starting_call *call, struct kineto_is
 
 /* Adds a call to the sums of its step, the last one of issue->steps[], and updates *so_far. A call outside of all steps
  * only does the latter. */
-static void add_call(const struct gpu_work *w, const struct kineto_issued *issued,
+static void add_call(const struct gpu_work *w, const struct kineto_starting_event *issued,
                      struct calls_so_far *so_far, struct kineto_issue *issue)
 {
     struct kineto_issue_step *step =
@@ -255,9 +256,9 @@ static void add_call(const struct gpu_work *w, const struct kineto_issued *issue
     if (count == 0 && step != NULL)
         add_gpu_wait_time_of_call(w, event, step);
     if (count > 0) {
-        struct starting_call call = describe_call(w, issued, so_far, started, count);
+        struct starting_call call = describe_starting_call(w, issued, so_far, started, count);
         if (step != NULL) {
-            issue->graph_launches += call.is_graph_launch;
+            issue->graph_launch_count += call.is_graph_launch;
             if (add_starting_call(&call, step) && call.kind == CALL_LAUNCH)
                 add_idle_start_time_of_call(w, event, started->event_index, step, issue);
         }
@@ -270,7 +271,7 @@ static void add_call(const struct gpu_work *w, const struct kineto_issued *issue
 
 static int compare_issued(const void *left, const void *right)
 {
-    const struct kineto_issued *a = left, *b = right;
+    const struct kineto_starting_event *a = left, *b = right;
     if (a->start_us != b->start_us)
         return a->start_us < b->start_us ? -1 : 1;
     return a->kineto_event_of_call < b->kineto_event_of_call
@@ -279,7 +280,7 @@ static int compare_issued(const void *left, const void *right)
 }
 
 void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
-                            struct kineto_issued *issued, size_t count)
+                            struct kineto_starting_event *issued, size_t count)
 {
     struct gpu_work work;
     struct calls_so_far so_far = {.last_call_end_us = -1, .last_operator_event = UINT32_MAX};

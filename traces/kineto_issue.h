@@ -30,8 +30,8 @@ struct kineto_calls {
 struct kineto_issue_step {
     struct kineto_calls issue_calls_by_kind[CALL_COUNT];
     size_t calls_that_waited_for_gpu; /* number of calls that had to wait for the GPU */
-    size_t pause_count;   /* number of calls with a pause, in the call or in the gap before it */
-    double total_pause_s; /* sum of the gaps and calls that are pauses */
+    size_t pause_count;     /* number of calls with a pause, in the call or in the gap before it */
+    double sum_of_pauses_s; /* sum of the gaps and calls that are pauses */
     /* The number of launches into an empty stream, and the sum of the times from the start of such a call to the
      * start of its kernel. */
     size_t launches_into_empty_stream;
@@ -42,7 +42,7 @@ struct kineto_issue_step {
 struct kineto_issue {
     struct kineto_issue_step *steps;
     size_t step_count;
-    size_t graph_launches; /* number of calls that launched a CUDA graph */
+    size_t graph_launch_count; /* number of calls that launched a CUDA graph */
     /* For each kernel whose launch had returned before the kernel before it on its stream ended: the seconds from that
      * end to the start of the kernel. */
     double *gaps_of_queued_gpu_work_s;
@@ -51,7 +51,7 @@ struct kineto_issue {
 void kineto_issue_release(struct kineto_issue *issue);
 
 /* A call as the reader of recordings (traces/kineto.c) finds it. Members ending in _event are indices of events. */
-struct kineto_issued {
+struct kineto_starting_event {
     double start_us;
     uint32_t kineto_event_of_call;
     uint32_t kineto_event_of_operator; /* the operator that made the call; UINT32_MAX: none */
@@ -61,6 +61,6 @@ struct kineto_issued {
 struct kineto_events;
 /* Sums the calls issued[0..count) by step into *issue, which must be all-zero. Sorts issued[] by start. */
 void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
-                            struct kineto_issued *issued, size_t count);
+                            struct kineto_starting_event *issued, size_t count);
 
 #endif

@@ -6,11 +6,11 @@
 #include <assert.h>
 #include <string.h>
 
-#define METRIC_ROW(symbol, name, quantity, score)                                                  \
+#define METRIC_INFO_ROW(symbol, name, quantity, score)                                             \
     [METRIC_##symbol] = {name, QUANTITY_##quantity, SCORE_##score},
 const struct measurement_metric_info measurement_metrics[METRIC_COUNT] = {
-    MEASUREMENT_METRICS(METRIC_ROW)};
-#undef METRIC_ROW
+    MEASUREMENT_METRICS(METRIC_INFO_ROW)};
+#undef METRIC_INFO_ROW
 
 /* The units that values of each quantity may have. scale: the factor to the SI unit. */
 static const struct {
@@ -45,9 +45,12 @@ static const char *const words[SCORE_COUNT] = {
 };
 
 static const char *const outcome_names[OUTCOME_COUNT] = {
-    [OUTCOME_OK] = "ok",       [OUTCOME_RIGHT] = "right",
-    [OUTCOME_WRONG] = "wrong", [OUTCOME_PUBLISHED_ZERO] = "zero",
-    [OUTCOME_NONE] = "none",   [OUTCOME_ERROR] = "error",
+    [OUTCOME_OK] = "ok",
+    [OUTCOME_RIGHT] = "right",
+    [OUTCOME_WRONG] = "wrong",
+    [OUTCOME_PUBLISHED_ZERO] = "zero",
+    [OUTCOME_NOT_COMPARABLE] = "none",
+    [OUTCOME_ERROR] = "error",
 };
 
 const char *measurement_outcome_name(enum measurement_outcome outcome)

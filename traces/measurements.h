@@ -91,7 +91,7 @@ enum measurement_outcome {
     OUTCOME_RIGHT,          /* a verdict or length that agrees */
     OUTCOME_WRONG,          /* a verdict or length that does not agree */
     OUTCOME_PUBLISHED_ZERO, /* the published value is 0, so there is no relative error */
-    OUTCOME_NONE,           /* there is nothing to compare */
+    OUTCOME_NOT_COMPARABLE, /* there is nothing to compare */
     OUTCOME_ERROR,          /* the prediction failed */
     OUTCOME_COUNT
 };

@@ -37,7 +37,7 @@ struct perfetto_writer {
     struct diag *diag;
 };
 
-static enum status to_ns(const struct perfetto_writer *writer, double time_s, int64_t *ns)
+static enum status convert_to_ns(const struct perfetto_writer *writer, double time_s, int64_t *ns)
 {
     /* the limit keeps a difference of two times within 63 bits of nanoseconds */
     if (fabs(time_s) <= 4e9) {
@@ -151,9 +151,9 @@ static enum status put_op(struct perfetto_writer *writer, size_t row)
     const struct trace_ops *ops = &writer->trace->ops;
     struct text *out = writer->out;
     int64_t start_ns = 0, end_ns = 0;
-    enum status status = to_ns(writer, ops->start_s[row], &start_ns);
+    enum status status = convert_to_ns(writer, ops->start_s[row], &start_ns);
     if (status == STATUS_OK)
-        status = to_ns(writer, ops->end_s[row], &end_ns);
+        status = convert_to_ns(writer, ops->end_s[row], &end_ns);
     if (status != STATUS_OK)
         return status;
     begin_event(writer);
@@ -224,7 +224,7 @@ static enum status put_memory(struct perfetto_writer *writer, const uint32_t *ro
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         uint16_t category = memory->category[row[i]];
         int64_t ns = 0;
-        status = to_ns(writer, memory->time_s[row[i]], &ns);
+        status = convert_to_ns(writer, memory->time_s[row[i]], &ns);
         if (status != STATUS_OK)
             break;
         sum += memory->bytes[row[i]] - live[category];

@@ -91,7 +91,7 @@ static void push(struct reader *r, struct pickle_value *value)
     r->stack[r->depth++] = value;
 }
 
-static struct pickle_value *push_new(struct reader *r, enum pickle_kind kind)
+static struct pickle_value *push_new_value(struct reader *r, enum pickle_kind kind)
 {
     struct pickle_value *value = arena_alloc(r->arena, sizeof *value);
     value->kind = kind;
@@ -101,7 +101,7 @@ static struct pickle_value *push_new(struct reader *r, enum pickle_kind kind)
 
 static void push_int(struct reader *r, int64_t number)
 {
-    push_new(r, PICKLE_INT)->int_value = number;
+    push_new_value(r, PICKLE_INT)->int_value = number;
 }
 
 static enum status push_text(struct reader *r, size_t size_bytes)
@@ -109,7 +109,7 @@ static enum status push_text(struct reader *r, size_t size_bytes)
     uint64_t size;
     if (!read_number(r, size_bytes, &size) || size > (uint64_t)(r->end - r->position))
         return report_cut_off(r);
-    struct pickle_value *value = push_new(r, PICKLE_TEXT);
+    struct pickle_value *value = push_new_value(r, PICKLE_TEXT);
     value->text = arena_text(r->arena, (const char *)r->position, (size_t)size);
     value->byte_or_item_count = (size_t)size;
     r->position += size;
@@ -124,7 +124,7 @@ static enum status push_float(struct reader *r)
     for (int i = 0; i < 8; i++)
         bits = bits << 8 | r->position[i];
     r->position += 8;
-    memcpy(&push_new(r, PICKLE_FLOAT)->float_value, &bits, sizeof bits);
+    memcpy(&push_new_value(r, PICKLE_FLOAT)->float_value, &bits, sizeof bits);
     return STATUS_OK;
 }
 
@@ -222,7 +222,7 @@ static enum status collect_since_mark(struct reader *r, enum pickle_kind kind)
     return STATUS_OK;
 }
 
-static enum status collect_last(struct reader *r, size_t count)
+static enum status collect_last_values(struct reader *r, size_t count)
 {
     if (r->depth < count)
         return report_fault(r, "a tuple of more than there is");
@@ -293,7 +293,7 @@ static enum status ignore_number(struct reader *r, uint64_t number)
 
 static enum status push_value_without_items(struct reader *r, enum pickle_kind kind, int64_t number)
 {
-    push_new(r, kind)->int_value = number;
+    push_new_value(r, kind)->int_value = number;
     return STATUS_OK;
 }
 
@@ -354,7 +354,7 @@ static enum status run_opcode(struct reader *r, int opcode)
     case OP_TUPLE1:
     case OP_TUPLE2:
     case OP_TUPLE3:
-        return collect_last(r, (size_t)(opcode - OP_TUPLE1) + 1);
+        return collect_last_values(r, (size_t)(opcode - OP_TUPLE1) + 1);
     case OP_BINPUT:
         return apply_opcode_to_read_number(r, 1, store_top_value_in_memo);
     case OP_LONG_BINPUT:

@@ -55,7 +55,7 @@ static void store_field(void *data, size_t size, void *context)
 
 /* Passes a row to the caller's function. libcsv calls this at the end of each row. It also calls it at the end of each
  * blank line, since CSV_REPALL_NL is set. */
-static void pass_row(int terminator, void *context)
+static void pass_row_to_handler(int terminator, void *context)
 {
     struct reader *reader = context;
     struct record *record = &reader->record;
@@ -75,7 +75,8 @@ static enum status feed_line_to_csv_parser(struct reader *reader, const char *li
 {
     for (size_t done = 0; done < size && reader->status == STATUS_OK;) {
         size_t piece = size - done < PIECE ? size - done : PIECE;
-        size_t taken = csv_parse(&reader->csv, line + done, piece, store_field, pass_row, reader);
+        size_t taken =
+            csv_parse(&reader->csv, line + done, piece, store_field, pass_row_to_handler, reader);
         if (reader->status != STATUS_OK)
             break;
         if (taken < piece) {
@@ -119,7 +120,7 @@ static enum status read_lines(struct reader *reader, const char *data, size_t si
         if (status != STATUS_OK)
             return status;
     }
-    if (csv_fini(&reader->csv, store_field, pass_row, reader) != 0)
+    if (csv_fini(&reader->csv, store_field, pass_row_to_handler, reader) != 0)
         return diag_error(reader->diag, reader->record.place, STATUS_BAD_INPUT,
                           "a quoted field of this row is not closed");
     return reader->status;
@@ -169,9 +170,9 @@ enum status records_parse(const char *name, const char *data, size_t size,
 void records_append_field(struct text *out, const char *field)
 {
     size_t size = strlen(field);
-    bool plain =
+    bool needs_no_quotes =
         strpbrk(field, ",\"\r\n") == NULL && field[0] != ' ' && field[0] != '\t' && field[0] != '#';
-    if (plain && (size == 0 || (field[size - 1] != ' ' && field[size - 1] != '\t'))) {
+    if (needs_no_quotes && (size == 0 || (field[size - 1] != ' ' && field[size - 1] != '\t'))) {
         text_append(out, field, size);
         return;
     }
@@ -270,14 +271,15 @@ static enum status read_header(struct table_reader *reader, const struct record 
 static enum status reorder_row(struct table_reader *reader, const struct record *record,
                                struct diag *diag)
 {
-    struct record placed = {.place = record->place, .field_count = reader->columns->column_count};
-    for (size_t c = 0; c < placed.field_count; c++)
-        placed.fields[c] = "";
+    struct record record_in_order = {.place = record->place,
+                                     .field_count = reader->columns->column_count};
+    for (size_t c = 0; c < record_in_order.field_count; c++)
+        record_in_order.fields[c] = "";
     for (size_t i = 0; i < record->field_count; i++) {
-        placed.fields[reader->column_of_field[i]] = record->fields[i];
-        placed.field_sizes[reader->column_of_field[i]] = record->field_sizes[i];
+        record_in_order.fields[reader->column_of_field[i]] = record->fields[i];
+        record_in_order.field_sizes[reader->column_of_field[i]] = record->field_sizes[i];
     }
-    return reader->row(reader->context, &placed, diag);
+    return reader->row(reader->context, &record_in_order, diag);
 }
 
 static enum status read_table_row(void *context, const struct record *record, struct diag *diag)
@@ -286,7 +288,7 @@ static enum status read_table_row(void *context, const struct record *record, st
     const struct record_columns *columns = reader->columns;
     if (reader->header_field_count == 0) {
         reader->header_field_count = record->field_count;
-        return columns->by_name
+        return columns->has_any_order
                    ? read_header(reader, record, diag)
                    : records_check_columns(record, columns->names, columns->column_count,
                                            columns->result_count, diag);
@@ -295,8 +297,8 @@ static enum status read_table_row(void *context, const struct record *record, st
         return diag_error(diag, record->place, STATUS_BAD_INPUT,
                           "%zu fields, expected %zu as in the line of column names",
                           record->field_count, reader->header_field_count);
-    return columns->by_name ? reorder_row(reader, record, diag)
-                            : reader->row(reader->context, record, diag);
+    return columns->has_any_order ? reorder_row(reader, record, diag)
+                                  : reader->row(reader->context, record, diag);
 }
 
 enum status records_parse_table(const char *name, const char *data, size_t size,

@@ -55,8 +55,8 @@ enum status records_check_columns(const struct record *record, const char *const
 struct record_columns {
     const char *const *names;
     size_t column_count, result_count;
-    bool by_name; /* a file may have the columns in any order, and may lack some */
-    /* for tables with by_name: whether a file must have the column; NULL: it may lack all */
+    bool has_any_order; /* a file may have the columns in any order, and may lack some */
+    /* for tables with has_any_order: whether a file must have the column; NULL: it may lack all */
     const bool *is_needed_by_column;
 };
 

@@ -13,7 +13,7 @@ enum residual_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
 
 /* COLUMN(name, member of struct residual, kind, words for false and for true): the columns, in order. */
 /* clang-format off */
-#define COLUMNS(COLUMN)                                           \
+#define RESIDUAL_COLUMNS(COLUMN)                                           \
     COLUMN("source",      source,                 WORD,          NULL, NULL)       \
     COLUMN("laboratory",  laboratory,             WORD,          NULL, NULL)       \
     COLUMN("run",         run,                    WORD,          NULL, NULL)       \
@@ -24,7 +24,7 @@ enum residual_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
     COLUMN("context",     context,                WORD,          NULL, NULL)       \
     COLUMN("activations", activations,            WORD,          NULL, NULL)       \
     COLUMN("optimizer",   host_optimizer,         SWITCH,        "device", "host") \
-    COLUMN("nodes",       several_nodes,          SWITCH,        "one", "several") \
+    COLUMN("nodes",       spans_several_nodes,          SWITCH,        "one", "several") \
     COLUMN("tp",          tp,                     COUNT,         NULL, NULL)       \
     COLUMN("pp",          pp,                     COUNT,         NULL, NULL)       \
     COLUMN("gpus",        gpus,                   COUNT,         NULL, NULL)       \
@@ -43,17 +43,17 @@ static const struct {
     const char *words[2];
 } table[] = {
 #define COLUMN(name, member, kind, no, yes) {offsetof(struct residual, member), kind, {no, yes}},
-    COLUMNS(COLUMN)
+    RESIDUAL_COLUMNS(COLUMN)
 #undef COLUMN
 };
 enum { COLUMN_COUNT = ARRAY_LEN(table) };
 
 static const char *const names[] = {
 #define COLUMN(name, member, kind, no, yes) name,
-    COLUMNS(COLUMN)
+    RESIDUAL_COLUMNS(COLUMN)
 #undef COLUMN
 };
-static const struct record_columns columns = {names, COLUMN_COUNT, .by_name = false};
+static const struct record_columns columns = {names, COLUMN_COUNT, .has_any_order = false};
 
 /* Return the address of the member of a row that column i holds. */
 static const char **text_member_of_residual(struct residual *row, size_t i)
@@ -61,17 +61,17 @@ static const char **text_member_of_residual(struct residual *row, size_t i)
     return (const char **)((char *)row + table[i].offset);
 }
 
-static bool *switch_of(struct residual *row, size_t i)
+static bool *switch_member_of(struct residual *row, size_t i)
 {
     return (bool *)((char *)row + table[i].offset);
 }
 
-static int64_t *count_of(struct residual *row, size_t i)
+static int64_t *count_member_of(struct residual *row, size_t i)
 {
     return (int64_t *)((char *)row + table[i].offset);
 }
 
-static double *number_of(struct residual *row, size_t i)
+static double *number_member_of(struct residual *row, size_t i)
 {
     return (double *)((char *)row + table[i].offset);
 }
@@ -103,7 +103,7 @@ static enum status read_field(const struct record *record, size_t i, struct resi
 {
     const char *field = record->fields[i];
     size_t size = record->field_sizes[i];
-    double *number = number_of(row, i);
+    double *number = number_member_of(row, i);
     switch (table[i].kind) {
     case WORD:
         if (size == 0)
@@ -114,13 +114,13 @@ static enum status read_field(const struct record *record, size_t i, struct resi
         *text_member_of_residual(row, i) = field;
         return STATUS_OK;
     case SWITCH:
-        *switch_of(row, i) = strcmp(field, table[i].words[true]) == 0;
-        return *switch_of(row, i) || strcmp(field, table[i].words[false]) == 0
+        *switch_member_of(row, i) = strcmp(field, table[i].words[true]) == 0;
+        return *switch_member_of(row, i) || strcmp(field, table[i].words[false]) == 0
                    ? STATUS_OK
                    : records_report_field(record, names[i], diag, "expected '%s' or '%s', not '%s'",
                                           table[i].words[false], table[i].words[true], field);
     case COUNT:
-        return records_read_count(record, &columns, i, false, count_of(row, i), diag);
+        return records_read_count(record, &columns, i, false, count_member_of(row, i), diag);
     case SECONDS:
         return parse_double(field, size, number) && isfinite(*number) && *number > 0
                    ? STATUS_OK
@@ -182,7 +182,8 @@ enum status residuals_load_shipped(struct residuals *residuals, struct diag *dia
 
 enum { FIRST_ID, FIRST_SOURCE, FIRST_COMMIT, FIRST_ARGS, FIRST_VALUE, FIRST_COUNT };
 static const char *const first_names[FIRST_COUNT] = {"id", "source", "commit", "args", "first"};
-static const struct record_columns first_columns = {first_names, FIRST_COUNT, .by_name = false};
+static const struct record_columns first_columns = {first_names, FIRST_COUNT,
+                                                    .has_any_order = false};
 
 static enum status read_first_sight_row(void *context, const struct record *record,
                                         struct diag *diag)
@@ -222,17 +223,17 @@ static void put_field(struct text *out, struct residual *row, size_t i)
         records_append_field(out, *text_member_of_residual(row, i));
         break;
     case SWITCH:
-        text_puts(out, table[i].words[*switch_of(row, i)]);
+        text_puts(out, table[i].words[*switch_member_of(row, i)]);
         break;
     case COUNT:
-        text_printf(out, "%lld", (long long)*count_of(row, i));
+        text_printf(out, "%lld", (long long)*count_member_of(row, i));
         break;
     case SECONDS:
-        text_printf(out, "%.4g", *number_of(row, i));
+        text_printf(out, "%.4g", *number_member_of(row, i));
         break;
     default:
-        if (!isnan(*number_of(row, i)))
-            text_printf(out, "%.4f", *number_of(row, i));
+        if (!isnan(*number_member_of(row, i)))
+            text_printf(out, "%.4f", *number_member_of(row, i));
     }
 }
 
@@ -260,11 +261,11 @@ void residual_put_json(struct json_out *json, const struct residual *row)
     struct residual copy = *row;
     for (size_t i = FEATURES_BEGIN; i < FEATURES_END; i++) {
         if (table[i].kind == SWITCH)
-            json_put_text(json, names[i], table[i].words[*switch_of(&copy, i)]);
+            json_put_text(json, names[i], table[i].words[*switch_member_of(&copy, i)]);
         else if (table[i].kind == COUNT)
-            json_put_count(json, names[i], (uint64_t)*count_of(&copy, i));
+            json_put_count(json, names[i], (uint64_t)*count_member_of(&copy, i));
         else if (table[i].kind == SECONDS)
-            json_put_number(json, names[i], *number_of(&copy, i));
+            json_put_number(json, names[i], *number_member_of(&copy, i));
         else
             json_put_text(json, names[i], *text_member_of_residual(&copy, i));
     }
@@ -279,13 +280,13 @@ enum status residual_read_json(struct residual *row, struct json_node object, st
         case SWITCH:
             status = json_get_string(object, names[i], &word, diag);
             if (status == STATUS_OK)
-                *switch_of(row, i) = strcmp(word, table[i].words[true]) == 0;
+                *switch_member_of(row, i) = strcmp(word, table[i].words[true]) == 0;
             break;
         case COUNT:
-            status = json_get_i64(object, names[i], 0, INT64_MAX, count_of(row, i), diag);
+            status = json_get_i64(object, names[i], 0, INT64_MAX, count_member_of(row, i), diag);
             break;
         case SECONDS:
-            status = json_get_double(object, names[i], 0, 1e9, number_of(row, i), diag);
+            status = json_get_double(object, names[i], 0, 1e9, number_member_of(row, i), diag);
             break;
         default:
             status = json_get_string(object, names[i], text_member_of_residual(row, i), diag);

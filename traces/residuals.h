@@ -41,9 +41,9 @@ struct residual {
      * that interact with it, such as experts, adapters and products in 8 bits: "ring with experts
      * between nodes" */
     const char *context;
-    const char *activations; /* what is recomputed or sent to the host: "full", "offload" */
-    bool host_optimizer;     /* the optimizer's step runs on the host */
-    bool several_nodes;      /* the run is on several nodes */
+    const char *activations;  /* what is recomputed or sent to the host: "full", "offload" */
+    bool host_optimizer;      /* the optimizer's step runs on the host */
+    bool spans_several_nodes; /* the run is on several nodes */
     int64_t tp, pp, gpus;
     int64_t seq_len, sequences; /* tokens of a sequence; sequences of a step */
     int64_t parameters;         /* number of parameters of the whole model */

@@ -120,8 +120,8 @@ static void match_rows_between_blocks(struct row_match_maker *maker,
 
 /* Returns the gap rows, from s->rows_outside_items[*from] on, that lie before item `until`; with `last`, all that are left. Moves
  * *from past them. */
-static struct rows_between_blocks_of_side next_gap(const struct align_sequence *s, size_t *from,
-                                                   bool last, uint32_t until)
+static struct rows_between_blocks_of_side take_next_gap(const struct align_sequence *s,
+                                                        size_t *from, bool last, uint32_t until)
 {
     struct rows_between_blocks_of_side gap = {s->rows_outside_items + *from, 0};
     while (*from < s->gap_row_count &&
@@ -151,8 +151,8 @@ static void match_rows_of_lane(struct row_match_maker *maker, const struct align
         bool last = k == count;
         uint32_t b = last ? (uint32_t)m->item_count : block[k].b_begin;
         struct rows_between_blocks_of_side before_p =
-            next_gap(p, &i, last, last ? 0 : block[k].a_begin);
-        struct rows_between_blocks_of_side before_m = next_gap(m, &j, last, b);
+            take_next_gap(p, &i, last, last ? 0 : block[k].a_begin);
+        struct rows_between_blocks_of_side before_m = take_next_gap(m, &j, last, b);
         match_rows_between_blocks(maker, &before_p, &before_m);
         add_stray_items(maker, m, done, b);
         if (last)

@@ -48,10 +48,10 @@ bool step_recording_recognise(const struct text *text)
 bool step_recording_is_file_at(const char *path)
 {
     struct text text = {0};
-    const bool is_one = path_is_file(path) && text_read(&text, path, NULL) == STATUS_OK &&
-                        step_recording_recognise(&text);
+    const bool is_recording = path_is_file(path) && text_read(&text, path, NULL) == STATUS_OK &&
+                              step_recording_recognise(&text);
     text_release(&text);
-    return is_one;
+    return is_recording;
 }
 
 void step_recording_release(struct step_recording *r)
@@ -97,7 +97,7 @@ static enum status read_optional_text(struct recording_reader *in, const char *k
 
 /* ---- the parts of a recording ---- */
 
-static enum status read_head(struct recording_reader *in)
+static enum status read_header(struct recording_reader *in)
 {
     struct step_recording *r = in->recording;
     const char *format;
@@ -431,7 +431,7 @@ static enum status read_sent_bytes(struct recording_reader *in, struct json_node
     const struct step_group *group =
         event->group != UINT32_MAX ? &in->recording->group[event->group] : NULL;
     enum status status = STATUS_OK;
-    uint32_t receivers = 0;
+    uint32_t receiver_count = 0;
     if (sent.value == NULL)
         return STATUS_OK;
     if (group == NULL || json_element_count(sent) != group->rank_count)
@@ -439,11 +439,11 @@ static enum status read_sent_bytes(struct recording_reader *in, struct json_node
     for (uint32_t i = 0; i < group->rank_count && status == STATUS_OK; i++) {
         double bytes = 0;
         status = json_as_double(json_element(sent, i), 0, BYTES_LIMIT, &bytes, in->diag);
-        receivers += bytes > 0;
+        receiver_count += bytes > 0;
         event->index_in_group_sent_to = bytes > 0 ? (int64_t)i : event->index_in_group_sent_to;
         event->most_bytes_sent_by_a_rank = fmax(event->most_bytes_sent_by_a_rank, bytes);
     }
-    if (receivers != 1 || group->has_ranks_in_other_order)
+    if (receiver_count != 1 || group->has_ranks_in_other_order)
         event->index_in_group_sent_to = -1;
     if (status == STATUS_OK && group->rank_count * event->most_bytes_sent_by_a_rank > BYTES_LIMIT)
         return json_error(sent, in->diag,
@@ -550,7 +550,7 @@ enum status step_recording_parse(struct step_recording *r, const char *name, con
             status = json_error(in.root, diag, "expected an object: {\"format\": ...}");
     }
     if (status == STATUS_OK)
-        status = read_head(&in);
+        status = read_header(&in);
     if (status == STATUS_OK)
         status = read_modules(&in);
     if (status == STATUS_OK)

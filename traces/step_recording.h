@@ -24,7 +24,7 @@ enum step_event_kind {
     STEP_ELEMENTWISE,
     STEP_REDUCTION,
     STEP_COPY,
-    STEP_INDEX,
+    STEP_INDEXING,
     STEP_FILL,
     STEP_COLLECTIVE, /* "comm" */
     STEP_OPAQUE,     /* a kernel of which only the bytes are known */

@@ -15,7 +15,7 @@ void torch_snapshot_release(struct torch_snapshot *s)
     *s = (struct torch_snapshot){0};
 }
 
-static uint64_t bytes_member(const struct pickle_value *dict, const char *key)
+static uint64_t read_bytes_member(const struct pickle_value *dict, const char *key)
 {
     int64_t value = pickle_int_or(pickle_find(dict, key), 0);
     return value > 0 ? (uint64_t)value : 0;
@@ -167,7 +167,7 @@ static int64_t find_device(const struct pickle_value *segments)
         int64_t device = pickle_int_or(pickle_find(i->value, "device"), 0);
         if (device < 0 || device >= DEVICES_MAX)
             continue;
-        total[device] += bytes_member(i->value, "total_size");
+        total[device] += read_bytes_member(i->value, "total_size");
         most = total[device] > total[most] ? device : most;
     }
     return most;
@@ -195,13 +195,13 @@ enum { ROUNDING = 512 };
 static void add_change(struct snapshot_change **list, size_t *count, size_t *capacity,
                        const struct pickle_value *event)
 {
-    uint64_t asked = bytes_member(event, "size");
+    uint64_t asked = read_bytes_member(event, "size");
     if (*count == *capacity) {
         *capacity = heap_next_capacity(*capacity, *count + 1);
         *list = heap_realloc(*list, *capacity, sizeof **list);
     }
     (*list)[(*count)++] =
-        (struct snapshot_change){.address = bytes_member(event, "addr"),
+        (struct snapshot_change){.address = read_bytes_member(event, "addr"),
                                  .bytes = (asked + ROUNDING - 1) / ROUNDING * ROUNDING,
                                  .event = event};
 }
@@ -241,7 +241,7 @@ static const struct snapshot_change *find_change(const struct snapshot_change *l
 static void add_freed_block(struct changes_since_failure *since, const struct pickle_value *event)
 {
     const struct snapshot_change *taken =
-        find_change(since->taken, since->taken_count, bytes_member(event, "addr"));
+        find_change(since->taken, since->taken_count, read_bytes_member(event, "addr"));
     if (taken != NULL)
         since->taken[taken - since->taken] = since->taken[--since->taken_count];
     else
@@ -257,9 +257,9 @@ static void find_changes(struct torch_snapshot *s, struct changes_since_failure 
         else if (strcmp(action, "alloc") == 0)
             add_change(&since->taken, &since->taken_count, &since->taken_capacity, i->value);
         else if (strcmp(action, "segment_free") == 0)
-            s->reserved_bytes += bytes_member(i->value, "size");
+            s->reserved_bytes += read_bytes_member(i->value, "size");
         else if (strcmp(action, "segment_alloc") == 0)
-            s->reserved_bytes -= bytes_member(i->value, "size");
+            s->reserved_bytes -= read_bytes_member(i->value, "size");
     }
     if (since->freed_count > 0)
         qsort(since->freed, since->freed_count, sizeof *since->freed, compare_changes);
@@ -277,8 +277,8 @@ static void find_failure(struct torch_snapshot *s, struct changes_since_failure 
         if (strcmp(pickle_text_or(pickle_find(i->value, "action"), ""), "oom") == 0) {
             since->failure = i;
             s->has_failed_allocation = true;
-            s->failed_bytes = bytes_member(i->value, "size");
-            s->device_free_bytes = bytes_member(i->value, "device_free");
+            s->failed_bytes = read_bytes_member(i->value, "size");
+            s->device_free_bytes = read_bytes_member(i->value, "device_free");
         }
 }
 
@@ -315,15 +315,16 @@ static void add_blocks(struct torch_snapshot *s, struct site_table *sites,
                        const struct pickle_value *segment)
 {
     /* the blocks of a segment follow each other without gaps */
-    uint64_t address = bytes_member(segment, "address"), size;
+    uint64_t address = read_bytes_member(segment, "address"), size;
     for (const struct pickle_item *i = items_of_pickle_list(pickle_find(segment, "blocks"));
          i != NULL; i = i->next, address += size) {
         const char *state = pickle_text_or(pickle_find(i->value, "state"), "");
         /* active_allocated or active_pending_free */
         bool active = strncmp(state, "active", 6) == 0;
-        size = bytes_member(i->value, "size");
+        size = read_bytes_member(i->value, "size");
         if (active && find_change(since->taken, since->taken_count, address) == NULL)
-            add_active_block(s, sites, size, bytes_member(i->value, "requested_size"), i->value);
+            add_active_block(s, sites, size, read_bytes_member(i->value, "requested_size"),
+                             i->value);
         else
             raise_largest_free(s, since, address, size);
     }
@@ -336,7 +337,7 @@ static void add_blocks_freed_after_failure(struct torch_snapshot *s, struct site
 {
     for (const struct pickle_item *i = since->history;
          since->freed_count > 0 && i != since->failure; i = i->next) {
-        uint64_t address = bytes_member(i->value, "addr");
+        uint64_t address = read_bytes_member(i->value, "addr");
         size_t k = first_freed_block_from_address(since, address);
         if (k < since->freed_count && since->freed[k].address == address &&
             strcmp(pickle_text_or(pickle_find(i->value, "action"), ""), "alloc") == 0)
@@ -344,13 +345,13 @@ static void add_blocks_freed_after_failure(struct torch_snapshot *s, struct site
     }
     for (size_t k = 0; k < since->freed_count; k++) {
         const struct snapshot_change *freed = &since->freed[k];
-        add_active_block(s, sites, freed->bytes, bytes_member(freed->event, "size"),
+        add_active_block(s, sites, freed->bytes, read_bytes_member(freed->event, "size"),
                          freed->allocation != NULL ? freed->allocation : freed->event);
     }
 }
 
 /* Fails if there are no segments, or if the sizes of segments and blocks contradict each other. */
-static enum status check_sums(const struct torch_snapshot *s, const char *name, struct diag *diag)
+static enum status check_sizes(const struct torch_snapshot *s, const char *name, struct diag *diag)
 {
     struct loc at = {.name = name};
     struct text sizes = {0};
@@ -402,14 +403,14 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
     for (const struct pickle_item *i = items_of_pickle_list(segments); i != NULL; i = i->next) {
         if (pickle_int_or(pickle_find(i->value, "device"), 0) != s->device)
             continue;
-        s->reserved_bytes += bytes_member(i->value, "total_size");
+        s->reserved_bytes += read_bytes_member(i->value, "total_size");
         s->segment_count++;
         add_blocks(s, &sites, &since, i->value);
     }
     add_blocks_freed_after_failure(s, &sites, &since);
     if (s->site_count > 0)
         qsort(s->site, s->site_count, sizeof *s->site, compare_sites);
-    status = check_sums(s, name, diag);
+    status = check_sizes(s, name, diag);
 out:
     free(since.freed);
     free(since.taken);

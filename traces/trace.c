@@ -57,7 +57,7 @@ static void add_label(struct trace *trace, size_t slot, const char *text, size_t
 }
 
 /* Adds the empty text as label 0, so that the text columns of an all-zero row are empty. */
-static void ensure_empty_label(struct trace *trace)
+static void add_empty_label(struct trace *trace)
 {
     if (trace->label_count == 0) {
         grow_slots(trace);
@@ -65,9 +65,9 @@ static void ensure_empty_label(struct trace *trace)
     }
 }
 
-bool trace_try_label_id(struct trace *trace, const char *text, size_t size, uint16_t *label)
+bool trace_find_or_add_label(struct trace *trace, const char *text, size_t size, uint16_t *label)
 {
-    ensure_empty_label(trace);
+    add_empty_label(trace);
     size_t slot = find_slot(trace, text, size);
     if (trace->label_id_of_slot[slot] == 0) {
         if (trace->label_count == TRACE_LABEL_LIMIT)
@@ -85,7 +85,7 @@ bool trace_try_label_id(struct trace *trace, const char *text, size_t size, uint
 uint16_t trace_label_id(struct trace *trace, const char *text)
 {
     uint16_t label = 0;
-    bool found = trace_try_label_id(trace, text, strlen(text), &label);
+    bool found = trace_find_or_add_label(trace, text, strlen(text), &label);
     assert(found && "more labels than a trace can hold");
     (void)found;
     return label;
@@ -134,13 +134,14 @@ const char *trace_get_key(const struct trace *trace, const char *key)
 
 size_t trace_add_op(struct trace *trace)
 {
-    ensure_empty_label(trace);
+    add_empty_label(trace);
     struct trace_ops *ops = &trace->ops;
     if (ops->count == ops->capacity) {
         ops->capacity = heap_next_capacity(ops->capacity, ops->count + 1);
-#define GROW(name, type) ops->name = heap_realloc(ops->name, ops->capacity, sizeof *ops->name);
-        TRACE_OP_COLUMNS(GROW)
-#undef GROW
+#define GROW_COLUMN(name, type)                                                                    \
+    ops->name = heap_realloc(ops->name, ops->capacity, sizeof *ops->name);
+        TRACE_OP_COLUMNS(GROW_COLUMN)
+#undef GROW_COLUMN
     }
 #define CLEAR_NEW_TRACE_COLUMN(name, type) ops->name[ops->count] = 0;
     TRACE_OP_COLUMNS(CLEAR_NEW_TRACE_COLUMN)
@@ -150,14 +151,14 @@ size_t trace_add_op(struct trace *trace)
 
 size_t trace_add_memory(struct trace *trace)
 {
-    ensure_empty_label(trace);
+    add_empty_label(trace);
     struct trace_memory *memory = &trace->memory;
     if (memory->count == memory->capacity) {
         memory->capacity = heap_next_capacity(memory->capacity, memory->count + 1);
-#define GROW(name, type)                                                                           \
+#define GROW_COLUMN(name, type)                                                                    \
     memory->name = heap_realloc(memory->name, memory->capacity, sizeof *memory->name);
-        TRACE_MEMORY_COLUMNS(GROW)
-#undef GROW
+        TRACE_MEMORY_COLUMNS(GROW_COLUMN)
+#undef GROW_COLUMN
     }
 #define CLEAR_NEW_TRACE_COLUMN(name, type) memory->name[memory->count] = 0;
     TRACE_MEMORY_COLUMNS(CLEAR_NEW_TRACE_COLUMN)

@@ -55,11 +55,11 @@ struct trace {
 };
 
 enum { TRACE_LABEL_LIMIT = 65536 };
-#define TRACE_NUMBER_LIMIT 1e100
+#define TRACE_NUMBER_MAX 1e100
 
 /* X(member, type): the columns of both tables, in the order of their files. Types: U32, a whole number from 0 on; I32,
- * a whole number from -1 on; LABEL, any text; TIME, a number from -TRACE_NUMBER_LIMIT to TRACE_NUMBER_LIMIT; AMOUNT,
- * one from 0 to TRACE_NUMBER_LIMIT. The limit keeps sums over all rows finite. */
+ * a whole number from -1 on; LABEL, any text; TIME, a number from -TRACE_NUMBER_MAX to TRACE_NUMBER_MAX; AMOUNT,
+ * one from 0 to TRACE_NUMBER_MAX. The limit keeps sums over all rows finite. */
 #define TRACE_OP_COLUMNS(X)                                                                        \
     X(rank, U32)                                                                                   \
     X(stream, LABEL)                                                                               \
@@ -91,7 +91,7 @@ void trace_release(struct trace *trace);
 uint16_t trace_label_id(struct trace *trace, const char *text);
 /* Sets *label to the id of the label text[0..size), which need not end in NUL and is added if it is new. Returns false
  * if the table is full. */
-bool trace_try_label_id(struct trace *trace, const char *text, size_t size, uint16_t *label);
+bool trace_find_or_add_label(struct trace *trace, const char *text, size_t size, uint16_t *label);
 /* Sets a header key. A key is printable ASCII, not empty and without '='; a value is any text. */
 void trace_set_key(struct trace *trace, const char *key, const char *value);
 /* True if key[0..size) may be a header key. */

@@ -46,7 +46,7 @@ void idle_options_add(struct idle_options *idle, const struct options *options,
         }
 }
 
-bool idle_options_all_used(const struct idle_options *idle)
+bool idle_options_are_all_used(const struct idle_options *idle)
 {
     return idle->given_bits == idle->used_bits;
 }
@@ -59,7 +59,7 @@ void idle_options_add_notes(const struct idle_options *idle, struct diag *note)
             if (text == NULL ||
                 ((idle->given_bits & ~idle->used_bits) & bit_of_choice_row_note(i, k)) == 0)
                 continue;
-            const struct option_label name = options_label(choice_rows[i].option->name);
+            const struct option_label name = options_make_label(choice_rows[i].option->name);
             diag_note(note, (struct loc){.name = name.text}, "%s", text);
         }
 }

@@ -29,7 +29,7 @@ void idle_options_add(struct idle_options *idle, const struct options *options,
                       const struct request *r, const struct choices *c);
 
 /* Returns whether every option that was given is used, so that further configurations cannot change the notes. */
-bool idle_options_all_used(const struct idle_options *idle);
+bool idle_options_are_all_used(const struct idle_options *idle);
 
 /* Adds to `note` a message for each given option that no configuration uses. */
 void idle_options_add_notes(const struct idle_options *idle, struct diag *note);

@@ -34,7 +34,7 @@ static size_t count_options(const struct option_set *const *sets)
     return count;
 }
 
-struct option_label options_label(const char *name)
+struct option_label options_make_label(const char *name)
 {
     struct option_label shown;
     snprintf(shown.text, sizeof shown.text, "%s%.30s", name[1] == '\0' ? "-" : "--", name);
@@ -86,7 +86,7 @@ static enum status parse_choice(const struct option *option, const char *text, i
 static enum status parse_value(const struct option *option, const char *text,
                                struct option_value *value, struct diag *diag)
 {
-    struct option_label shown = options_label(option->name);
+    struct option_label shown = options_make_label(option->name);
     struct loc at = {.name = shown.text};
     value->text = text;
     if (text[0] == '\0')
@@ -143,12 +143,12 @@ static enum status report_unknown_option(const struct option_set *const *sets, c
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "there is no such option; --help lists them all");
     return diag_error(diag, at, STATUS_BAD_INPUT, "there is no such option; did you mean '%s'?",
-                      options_label(nearest).text);
+                      options_make_label(nearest).text);
 }
 
 enum status options_refuse_list(const char *name, const char *list, struct diag *diag)
 {
-    struct option_label shown = options_label(name);
+    struct option_label shown = options_make_label(name);
     return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                       "'%s' is a list: what a sweep varies is given as --vary %s=%s", list, name,
                       list);
@@ -184,7 +184,7 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
         return report_unknown_option(options->sets, word, dashes + size, diag);
 
     struct option_value *value = &options->value[row];
-    struct option_label shown = options_label(option->name);
+    struct option_label shown = options_make_label(option->name);
     struct loc at = {.name = shown.text};
     if (value->is_given && option->kind != OPTION_REPEATABLE)
         return diag_error(diag, at, STATUS_BAD_INPUT, "given twice");
@@ -347,10 +347,10 @@ enum status options_refuse_both(const struct options *options, const char *one, 
 {
     if (!options_given(options, one) || !options_given(options, other))
         return STATUS_OK;
-    struct option_label shown = options_label(one);
+    struct option_label shown = options_make_label(one);
     return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                       "cannot be given together with %s: leave one of the two out",
-                      options_label(other).text);
+                      options_make_label(other).text);
 }
 
 void options_put_quoted_word(struct text *out, const char *word)
@@ -448,7 +448,7 @@ void options_put_command(struct text *out, const struct options *options,
                            : option->kind == OPTION_REPEATABLE ? (size_t)value->whole_number
                                                                : 1;
             for (size_t k = 0; k < times; k++) {
-                text_printf(out, " %s", options_label(option->name).text);
+                text_printf(out, " %s", options_make_label(option->name).text);
                 if (option->kind != OPTION_FLAG)
                     options_put_quoted_word(out, option->kind == OPTION_REPEATABLE ? value->texts[k]
                                                                                    : value->text);
@@ -505,7 +505,7 @@ static void print_option(struct text *out, const struct option *option)
 {
     size_t width = screen_help_width();
     struct text head = {0}, body = {0};
-    text_printf(&head, "  %s", options_label(option->name).text);
+    text_printf(&head, "  %s", options_make_label(option->name).text);
     if (option->kind == OPTION_CHOICE && option->value_name == NULL) {
         text_putc(&head, ' ');
         for (size_t i = 0; i < option->name_count; i++)

@@ -57,7 +57,7 @@ struct options {
 struct option_label {
     char text[40];
 };
-struct option_label options_label(const char *name);
+struct option_label options_make_label(const char *name);
 
 /* Parses argv[0..argc), which starts after the command's name. `sets` must outlive *options. */
 enum status options_parse(struct options *options, const struct option_set *const *sets, int argc,

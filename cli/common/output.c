@@ -31,7 +31,7 @@ void command_print_notes(const struct diag *note)
         screen_print_messages(note->text);
 }
 
-void command_end_if_interrupted(const struct diag *diag)
+void command_exit_if_interrupted(const struct diag *diag)
 {
     if (interrupt_signal() == 0 || diag->text == NULL)
         return;

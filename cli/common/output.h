@@ -22,7 +22,7 @@ void command_print_notes(const struct diag *note);
 
 /* Call it last. If a signal arrived (base/interrupt.h) and *diag has a message, prints the message
  * and lets that signal end the program, so that the calling shell sees the cause. */
-void command_end_if_interrupted(const struct diag *diag);
+void command_exit_if_interrupted(const struct diag *diag);
 
 /* Appends the versions of the program, of SimGrid and of GSL, a line each. Loads the module of the
  * simulator, which asks SimGrid for its version. */

@@ -76,9 +76,9 @@ static void begin_csv(struct rows *rows)
 void rows_begin(struct rows *rows, const char *key, const char *details,
                 const struct row_table *table)
 {
-    const char *heads[COLUMNS_MAX + 1] = {NULL};
+    const char *headers[COLUMNS_MAX + 1] = {NULL};
     size_t shown = 0;
-    bool labelled = false;
+    bool has_label = false;
     rows->column = table->column;
     rows->column_count = table->column_count;
     rows->filled_columns = 0;
@@ -92,12 +92,12 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
         const struct column *column = &table->column[i];
         if (column->label == NULL)
             continue;
-        labelled |= column->label[0] != '\0';
-        heads[shown++] = column->label_on_page != NULL ? column->label_on_page : column->label;
+        has_label |= column->label[0] != '\0';
+        headers[shown++] = column->label_on_page != NULL ? column->label_on_page : column->label;
     }
     if (rows->page != NULL)
-        page_begin_table(rows->page, details, heads);
-    if (rows->out == NULL || !labelled)
+        page_begin_table(rows->page, details, headers);
+    if (rows->out == NULL || !has_label)
         return;
     for (size_t i = 0; i < table->column_count; i++)
         if (table->column[i].label != NULL)
@@ -148,7 +148,8 @@ static void end_row(struct rows *rows)
 }
 
 /* Appends a cell to the outputs for people, text and page. A column without a label is left out. */
-static void put_cell_for_people(struct rows *rows, const struct column *column, const char *cell)
+static void put_cell_in_text_and_page(struct rows *rows, const struct column *column,
+                                      const char *cell)
 {
     if (column->label == NULL)
         return;
@@ -182,7 +183,7 @@ void rows_put_name(struct rows *rows, const char *name)
     put_csv_field(rows, column, name != NULL ? name : "");
     if (name == NULL || (name[0] == '\0' && column_kind_of(column) != COLUMN_TEXT))
         name = "(none)";
-    put_cell_for_people(rows, column, name);
+    put_cell_in_text_and_page(rows, column, name);
     end_row(rows);
 }
 
@@ -257,7 +258,7 @@ void rows_put_number(struct rows *rows, double value)
         text_putc(&cell, '-');
     else
         put_number_as_text(&cell, column, value, rows->page != NULL);
-    put_cell_for_people(rows, column, cell.data);
+    put_cell_in_text_and_page(rows, column, cell.data);
     text_release(&cell);
     end_row(rows);
 }
@@ -267,7 +268,7 @@ void rows_skip_column(struct rows *rows)
     const struct column *column = next_column(rows);
     assert((column->kind & COLUMN_OPTIONAL) != 0);
     put_csv_field(rows, column, "");
-    put_cell_for_people(rows, column, "");
+    put_cell_in_text_and_page(rows, column, "");
     end_row(rows);
 }
 

@@ -20,7 +20,7 @@ enum {
 };
 
 /* Bars with a smaller share of the whole are joined. */
-#define BAR_LEAST 0.02
+#define BAR_SHARE_MIN 0.02
 
 size_t screen_width(int file)
 {
@@ -164,7 +164,7 @@ void screen_put_text(const struct screen *screen, const char *text)
 }
 
 /* Returns the length of the word at text. Blanks between single quotes belong to the word. */
-static size_t command_word_length(const char *text)
+static size_t length_of_command_word(const char *text)
 {
     bool quoted = false;
     size_t size = 0;
@@ -179,10 +179,10 @@ void screen_put_command(const struct screen *screen, const char *command)
     bool first = true; /* the word is the first of its line */
     text_printf(screen->out, "%*s", INDENT, "");
     while (*command != '\0') {
-        size_t size = command_word_length(command);
+        size_t size = length_of_command_word(command);
         /* an option and its value are on one line */
         if (command[0] == '-' && command[size] == ' ' && command[size + 1] != '-')
-            size += 1 + command_word_length(command + size + 1);
+            size += 1 + length_of_command_word(command + size + 1);
         if (!first && screen->width > 0 && column + 1 + size + 2 > screen->width) {
             text_printf(screen->out, " \\\n%*s", 2 * INDENT, "");
             column = 2 * INDENT;
@@ -243,7 +243,7 @@ void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t
     while (some < count && bar[some].value > 0)
         some++;
     while (shown < some &&
-           (all || (shown < BARS_SHOWN_MAX && bar[shown].value >= BAR_LEAST * whole)))
+           (all || (shown < BARS_SHOWN_MAX && bar[shown].value >= BAR_SHARE_MIN * whole)))
         shown++;
     /* a bar "other" would take a line as well, so this bar is shown itself */
     if (some - shown == 1)

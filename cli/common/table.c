@@ -158,8 +158,8 @@ static void put_column_values(struct text *out, const struct table *table, size_
         text_printf(out, " and %zu more", values - SHOWN);
 }
 
-enum status table_keep_rows(struct table *table, const char *wanted, struct loc at,
-                            struct diag *diag)
+enum status table_drop_other_rows(struct table *table, const char *wanted, struct loc at,
+                                  struct diag *diag)
 {
     const char *equals = strchr(wanted, '=');
     size_t column, kept = 0;

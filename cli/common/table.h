@@ -37,8 +37,8 @@ enum status table_find_required_column(const struct table *table, const char *na
 /* Keeps only the rows that `wanted` selects: "zero=1,3" keeps those with 1 or 3 in column zero. It
  * is an error if there is no such column or, reported at `at`, if the table has rows and none would
  * be left. */
-enum status table_keep_rows(struct table *table, const char *wanted, struct loc at,
-                            struct diag *diag);
+enum status table_drop_other_rows(struct table *table, const char *wanted, struct loc at,
+                                  struct diag *diag);
 
 /* Reads the number in a cell. Returns false if the cell does not contain a number. */
 bool table_read_number(const struct table *table, size_t row, size_t column, double *value);

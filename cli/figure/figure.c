@@ -221,7 +221,7 @@ static bool is_complete_picture(const struct text *picture, enum figure_format f
 
 /* Removes the attribute that makes boxes begin and end at whole pixels, with which narrow boxes of equal width look
  * different. */
-static void remove_snapping(struct text *svg)
+static void remove_pixel_snapping(struct text *svg)
 {
     static const char snap[] = " shape-rendering=\'crispEdges\'";
     for (char *at = svg->data; at != NULL && (at = strstr(at, snap)) != NULL;) {
@@ -251,7 +251,7 @@ static enum status draw_figure(const struct figure *figure, enum figure_format f
                             last_line_of_gnuplot_messages(&words, got.size));
     }
     if (status == STATUS_OK && format == FIGURE_SVG)
-        remove_snapping(&got);
+        remove_pixel_snapping(&got);
     if (status == STATUS_OK)
         text_append(picture, got.data, got.size);
     text_release(&words);

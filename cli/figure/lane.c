@@ -13,7 +13,7 @@ enum { BINS = 500, SPANS_MAX = 400 };
 /* A colour with a smaller share of a bin would be invisible, so it is drawn as high as this. */
 #define COLOUR_HEIGHT_MIN 0.08
 /* Neighbouring bins are drawn as one if they have the same colours and no share differs by more than this. */
-#define ALIKE 0.03
+#define EQUAL_SHARES_TOLERANCE 0.03
 
 void lane_release(struct lane *lane)
 {
@@ -24,7 +24,7 @@ void lane_release(struct lane *lane)
 void lane_add_span(struct lane *lane, const struct figure_window *window, double start_s,
                    double end_s, uint8_t colour)
 {
-    const double near_s = (window->to_s - window->from_s) / BINS / 100;
+    const double joined_gap_s = (window->to_s - window->from_s) / BINS / 100;
     start_s = fmax(start_s, window->from_s);
     end_s = fmin(end_s, window->to_s);
     struct lane_span *last = lane->span_count > 0 ? &lane->span[lane->span_count - 1] : NULL;
@@ -32,7 +32,7 @@ void lane_add_span(struct lane *lane, const struct figure_window *window, double
         start_s = fmax(start_s, last->end_s);
     if (!(start_s < end_s))
         return;
-    if (last != NULL && last->colour == colour && start_s - last->end_s < near_s) {
+    if (last != NULL && last->colour == colour && start_s - last->end_s < joined_gap_s) {
         last->end_s = fmax(last->end_s, end_s);
         return;
     }
@@ -87,7 +87,8 @@ static struct lane_bin *make_lane_bins(const struct lane *lane, const struct fig
 static bool have_similar_shares(const struct lane_bin *a, const struct lane_bin *b)
 {
     for (int c = 1; c < LANE_COLOURS; c++)
-        if (fabs(a->share[c] - b->share[c]) > ALIKE || (a->share[c] > 0) != (b->share[c] > 0))
+        if (fabs(a->share[c] - b->share[c]) > EQUAL_SHARES_TOLERANCE ||
+            (a->share[c] > 0) != (b->share[c] > 0))
             return false;
     return true;
 }

@@ -34,8 +34,8 @@ struct level_drawing {
     bool is_sum_only;
 };
 
-static void put_level(const struct level_drawing *d, const struct memory_levels *levels,
-                      double time_s)
+static void put_memory_state(const struct level_drawing *d, const struct memory_levels *levels,
+                             double time_s)
 {
     double sum = 0;
     text_printf(d->out, "%.9g", (time_s - d->origin_s) / d->window->time.unit_s);
@@ -74,12 +74,12 @@ static void put_drawn_interval(const struct level_drawing *d, const struct drawn
                                double until_s)
 {
     double start_s = fmax(slot->start_s, d->window->from_s);
-    put_level(d, &slot->fullest, start_s);
+    put_memory_state(d, &slot->fullest, start_s);
     if (slot->last_s > start_s) {
-        put_level(d, &slot->fullest, slot->last_s);
-        put_level(d, &slot->last, slot->last_s);
+        put_memory_state(d, &slot->fullest, slot->last_s);
+        put_memory_state(d, &slot->last, slot->last_s);
     }
-    put_level(d, &slot->last, until_s);
+    put_memory_state(d, &slot->last, until_s);
 }
 
 /* Adds the state of memory from time_s on, which must not be after the end of the window. States that are close
@@ -106,8 +106,8 @@ static void add_levels_to_interval(const struct level_drawing *d, struct drawn_i
 /* Draws the memory of a rank as steps, and leaves in *levels its state at the end of the window. States that are
  * close together (DRAWN_INTERVAL_SHARE) are drawn as two, the fullest and the last one. Returns the bytes of the fullest state in
  * the window. */
-static double put_levels(const struct level_drawing *d, const struct trace *trace, uint32_t rank,
-                         const char *memory, struct memory_levels *levels)
+static double put_memory_states(const struct level_drawing *d, const struct trace *trace,
+                                uint32_t rank, const char *memory, struct memory_levels *levels)
 {
     struct drawn_interval slot = {.fullest = *levels, .last = *levels};
     double top = 0; /* the bytes of the fullest state in the window so far */
@@ -243,7 +243,7 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
         return status;
     drop_thin_categories(&levels, most);
     struct level_drawing drawing = {.out = &figure->csv, .window = &window};
-    double top = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
+    double top = put_memory_states(&drawing, trace, rank, memory, &levels) / GIB;
     for (size_t k = 0; k < levels.count; k++)
         figure_put_name_in_list(&names, category_label(trace->labels[levels.category[k]]));
     /* 0: the script draws no line for the needed memory */
@@ -302,7 +302,7 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
         struct level_drawing drawing = {&figure->csv, &window[i], window[i].from_s, true};
         find_largest_levels(&levels, most, &end_s, trace, rank, memory, diag);
         text_puts(&figure->csv, i == 0 ? "" : "\n\n");
-        double peak = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
+        double peak = put_memory_states(&drawing, trace, rank, memory, &levels) / GIB;
         top = fmax(top, peak);
         shown[i] = arena_printf(&names, "%s: %.2f GiB", traces[i].name, peak);
     }

@@ -84,7 +84,7 @@ static enum status find_stages(struct pipeline_trace *p, struct diag *diag)
     return STATUS_OK;
 }
 
-static void find_chunks(struct pipeline_trace *p)
+static void find_layer_chunks(struct pipeline_trace *p)
 {
     const char *at = trace_get_key(p->trace, "chunk_layers");
     while (at != NULL && *at != '\0' && p->chunk_count < CHUNKS_MAX) {
@@ -244,7 +244,7 @@ enum status figure_pipeline(struct figure *figure, const struct trace *trace,
         status = figure_window_find(&window, trace, end_s, wanted, diag);
     if (status != STATUS_OK)
         return status;
-    find_chunks(&p);
+    find_layer_chunks(&p);
     for (uint32_t stage = 0; stage < p.stage_count; stage++)
         put_boxes_of_stage(&figure->csv, &p, stage, &window, seen);
     for (int c = 1; c < BOX_CLASS_COUNT; c++) {

@@ -139,14 +139,14 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
     size_t longest = 0;
     for (size_t k = 0; k < axis->count; k++)
         longest = strlen(axis->text[k]) > longest ? strlen(axis->text[k]) : longest;
-    bool along_x = strcmp(which, "x") == 0;
-    bool upright = along_x && (int)(longest + 1) * TICK_LETTER > room;
-    size_t every = 1 + axis->count / (upright ? UPRIGHT_TICKS : TICKS);
+    bool is_x_axis = strcmp(which, "x") == 0;
+    bool is_text_upright = is_x_axis && (int)(longest + 1) * TICK_LETTER > room;
+    size_t every = 1 + axis->count / (is_text_upright ? UPRIGHT_TICKS : TICKS);
     int more = longest > TICK_LETTERS ? (int)(longest - TICK_LETTERS) * TICK_LETTER : 0;
-    figure->height += upright ? more : 0;
-    figure->width += along_x ? 0 : more;
+    figure->height += is_text_upright ? more : 0;
+    figure->width += is_x_axis ? 0 : more;
     text_printf(&figure->gnuplot_settings, "set %stics %s(", which,
-                upright ? "rotate by 90 right " : "");
+                is_text_upright ? "rotate by 90 right " : "");
     for (size_t k = 0; k < axis->count; k += every) {
         text_puts(&figure->gnuplot_settings, k == 0 ? "" : ", ");
         figure_put_quoted(&figure->gnuplot_settings, axis->text[k]);
@@ -191,7 +191,7 @@ static size_t find_or_add_name(struct line_names *names, struct sweep_view *view
     return names->count++;
 }
 
-static size_t count_values(const struct table *table, size_t column)
+static size_t count_distinct_values_of_column(const struct table *table, size_t column)
 {
     size_t values = 0;
     for (size_t i = 0; i < table->row_count; i++) {
@@ -214,7 +214,7 @@ static enum status report_too_many_lines(const struct sweep_view *view, size_t l
     for (size_t a = 0; a < view->axis_count; a++) {
         if (!view->varies[a] || a == x)
             continue;
-        size_t values = count_values(table, a);
+        size_t values = count_distinct_values_of_column(table, a);
         text_printf(&axes, "%s%s (%zu values)", axes.size > 0 ? ", " : "", table->column_name[a],
                     values);
         if (values > most) {

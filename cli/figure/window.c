@@ -10,8 +10,8 @@ static const char *const key_names[KEY_COUNT] = {"op", "layer", "chunk", "step"}
 
 /* The ops that a window selects, by phase and by ranges of their labels. */
 struct op_selection {
-    const char *phase; /* the name of the phase, of phase_size characters; NULL: any phase */
-    size_t phase_size;
+    const char *phase; /* the name of the phase, of phase_length characters; NULL: any phase */
+    size_t phase_length;
     bool is_given[KEY_COUNT];
     long low[KEY_COUNT], high[KEY_COUNT];
 };
@@ -47,7 +47,7 @@ static bool parse_condition(struct op_selection *s, const char *part, const char
     if (equals == NULL) {
         bool first = s->phase == NULL && end > part;
         s->phase = part;
-        s->phase_size = (size_t)(end - part);
+        s->phase_length = (size_t)(end - part);
         return first;
     }
     for (int k = 0; k < KEY_COUNT; k++)
@@ -86,7 +86,7 @@ static bool selects_row(const struct op_selection *s, const struct trace *trace,
         [KEY_STEP] = t->step[row],
     };
     if (s->phase != NULL &&
-        !(strncmp(phase, s->phase, s->phase_size) == 0 && phase[s->phase_size] == '\0'))
+        !(strncmp(phase, s->phase, s->phase_length) == 0 && phase[s->phase_length] == '\0'))
         return false;
     for (int k = 0; k < KEY_COUNT; k++)
         if (s->is_given[k] && !(s->low[k] <= value[k] && value[k] <= s->high[k]))

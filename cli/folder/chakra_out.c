@@ -51,14 +51,14 @@ static void put_message(struct text *out, const struct text *message)
 
 enum { METADATA_VERSION = 1, METADATA_ATTR = 2 };
 enum {
-    NODE_ID = 1,
-    NODE_NAME = 2,
-    NODE_TYPE = 3,
-    NODE_CTRL_DEPS = 4,
-    NODE_DATA_DEPS = 5,
-    NODE_START_MICROS = 6,
-    NODE_DURATION_MICROS = 7,
-    NODE_ATTR = 10,
+    NODE_FIELD_ID = 1,
+    NODE_FIELD_NAME = 2,
+    NODE_FIELD_TYPE = 3,
+    NODE_FIELD_CTRL_DEPS = 4,
+    NODE_FIELD_DATA_DEPS = 5,
+    NODE_FIELD_START_MICROS = 6,
+    NODE_FIELD_DURATION_MICROS = 7,
+    NODE_FIELD_ATTR = 10,
 };
 enum { ATTR_NAME = 1, ATTR_INT64 = 9, ATTR_UINT64 = 13, ATTR_BOOL = 27, ATTR_STRING = 29 };
 enum node_type {
@@ -86,7 +86,7 @@ static void put_attr(struct text *out, const char *name, unsigned type, uint64_t
     struct text attr = {0};
     put_text(&attr, ATTR_NAME, name);
     put_number(&attr, type, value);
-    put_bytes(out, NODE_ATTR, attr.data, attr.size);
+    put_bytes(out, NODE_FIELD_ATTR, attr.data, attr.size);
     text_release(&attr);
 }
 
@@ -172,7 +172,7 @@ static void put_communication(struct text *node, const struct chakra_writer *w, 
                               const struct work *work, bool receives)
 {
     const struct ir *ir = &w->p->ir;
-    put_text_attr(node, NODE_ATTR, "pg_name", ir->group[work->p[0]].name);
+    put_text_attr(node, NODE_FIELD_ATTR, "pg_name", ir->group[work->p[0]].name);
     put_attr(node, "comm_size", ATTR_INT64, (uint64_t)work_payload_bytes(work));
     if (collective_of(kind) != COLLECTIVE_NONE) {
         put_attr(node, "comm_type", ATTR_INT64, (uint64_t)collective_of(kind));
@@ -200,21 +200,22 @@ static void put_node(struct text *out, struct text *node, const struct chakra_wr
     snprintf(name, sizeof name, "%s.%s%s", phase_names[ir->op.phase[op]],
              work_kind_info(kind)->name, second ? ".receive" : "");
     node->size = 0;
-    put_number(node, NODE_ID, node_id_of(op, second));
-    put_text(node, NODE_NAME, name);
-    put_number(node, NODE_TYPE, second ? TYPE_COMM_RECV : node_type_of(kind));
+    put_number(node, NODE_FIELD_ID, node_id_of(op, second));
+    put_text(node, NODE_FIELD_NAME, name);
+    put_number(node, NODE_FIELD_TYPE, second ? TYPE_COMM_RECV : node_type_of(kind));
     if (w->last_op_of_each_stream[ir->op.stream[op]] != IR_NONE)
-        put_dependency(node, NODE_CTRL_DEPS, ir, w->last_op_of_each_stream[ir->op.stream[op]]);
+        put_dependency(node, NODE_FIELD_CTRL_DEPS, ir,
+                       w->last_op_of_each_stream[ir->op.stream[op]]);
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
         if (sim_rank_runs_op(ir, &w->p->sim, w->rank, wait))
-            put_dependency(node, NODE_DATA_DEPS, ir, wait);
+            put_dependency(node, NODE_FIELD_DATA_DEPS, ir, wait);
     }
-    put_number(node, NODE_START_MICROS, (uint64_t)(1e6 * start_s));
-    put_number(node, NODE_DURATION_MICROS, (uint64_t)(1e6 * (end_s - start_s)));
+    put_number(node, NODE_FIELD_START_MICROS, (uint64_t)(1e6 * start_s));
+    put_number(node, NODE_FIELD_DURATION_MICROS, (uint64_t)(1e6 * (end_s - start_s)));
     put_attr(node, "is_cpu_op", ATTR_BOOL,
              ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST);
-    put_text_attr(node, NODE_ATTR, "stream", ir->stream[ir->op.stream[op]].name);
+    put_text_attr(node, NODE_FIELD_ATTR, "stream", ir->stream[ir->op.stream[op]].name);
     enum node_type type = node_type_of(kind);
     if (type == TYPE_COMP) {
         put_attr(node, "num_ops", ATTR_INT64, (uint64_t)ir_work_flops_on_rank(ir, work, w->rank));

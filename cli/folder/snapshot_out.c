@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* The address at which the memory of the device begins in the snapshot. It could be any number but 0. */
-#define BASE INT64_C(0x7f0000000000)
+#define DEVICE_MEMORY_ADDRESS INT64_C(0x7f0000000000)
 
 static void put_key_int(struct text *out, const char *key, int64_t value)
 {
@@ -42,7 +42,7 @@ static void put_event(struct text *out, const struct ir *ir, const char *action,
 {
     pickle_begin_dict(out);
     put_key_text(out, "action", action);
-    put_key_int(out, "addr", BASE + (int64_t)ir->buffer.offset[event->buffer]);
+    put_key_int(out, "addr", DEVICE_MEMORY_ADDRESS + (int64_t)ir->buffer.offset[event->buffer]);
     put_key_int(out, "size", event->added_bytes < 0 ? -event->added_bytes : event->added_bytes);
     put_key_int(out, "stream", 0);
     put_key_int(out, "time_us", (int64_t)(1e6 * event->time_s));
@@ -56,7 +56,7 @@ static void put_allocation_history(struct text *out, const struct ir *ir,
     pickle_begin_list(out);
     pickle_begin_dict(out);
     put_key_text(out, "action", "segment_alloc");
-    put_key_int(out, "addr", BASE);
+    put_key_int(out, "addr", DEVICE_MEMORY_ADDRESS);
     put_key_int(out, "size", (int64_t)arena);
     put_key_int(out, "stream", 0);
     put_key_int(out, "time_us", 0);
@@ -93,17 +93,17 @@ static size_t count_events_to_peak(const struct ir *ir, const struct memory_even
                                    size_t count)
 {
     int64_t bytes = 0, most = -1;
-    size_t upto = 0;
+    size_t event_count_to_peak = 0;
     for (size_t i = 0; i < count; i++) {
         if (ir->buffer.memory[event[i].buffer] != MEMORY_HBM)
             continue;
         bytes += event[i].added_bytes;
         if (bytes > most) {
             most = bytes;
-            upto = i + 1;
+            event_count_to_peak = i + 1;
         }
     }
-    return upto;
+    return event_count_to_peak;
 }
 
 /* Sets *live to the buffers in device memory that are live after the first `count` events, sorted
@@ -111,27 +111,28 @@ static size_t count_events_to_peak(const struct ir *ir, const struct memory_even
 static size_t find_live_blocks(const struct ir *ir, const struct memory_event *event, size_t count,
                                struct live_block **live)
 {
-    size_t lives = 0;
+    size_t live_count = 0;
     bool *there = heap_zalloc(ir->buffer.count + 1u, sizeof *there);
     for (size_t i = 0; i < count; i++)
         there[event[i].buffer] = event[i].added_bytes > 0;
     *live = heap_alloc(ir->buffer.count + 1u, sizeof **live);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         if (there[b] && ir->buffer.memory[b] == MEMORY_HBM)
-            (*live)[lives++] = (struct live_block){.offset = ir->buffer.offset[b],
-                                                   .bytes = ir_buffer_bytes(ir, (buffer_id){b}),
-                                                   .buffer = b};
+            (*live)[live_count++] =
+                (struct live_block){.offset = ir->buffer.offset[b],
+                                    .bytes = ir_buffer_bytes(ir, (buffer_id){b}),
+                                    .buffer = b};
     free(there);
-    if (lives > 0)
-        qsort(*live, lives, sizeof **live, compare_live_blocks);
-    return lives;
+    if (live_count > 0)
+        qsort(*live, live_count, sizeof **live, compare_live_blocks);
+    return live_count;
 }
 
 static void put_block(struct text *out, const struct ir *ir, uint64_t offset, uint64_t bytes,
                       uint32_t buffer)
 {
     pickle_begin_dict(out);
-    put_key_int(out, "address", BASE + (int64_t)offset);
+    put_key_int(out, "address", DEVICE_MEMORY_ADDRESS + (int64_t)offset);
     put_key_int(out, "size", (int64_t)bytes);
     put_key_int(out, "requested_size", buffer == IR_NONE ? 0 : (int64_t)bytes);
     put_key_text(out, "state", buffer == IR_NONE ? "inactive" : "active_allocated");
@@ -154,7 +155,7 @@ static void put_segment(struct text *out, const struct ir *ir, const struct live
         active += live[i].bytes;
     pickle_begin_dict(out);
     put_key_int(out, "device", 0);
-    put_key_int(out, "address", BASE);
+    put_key_int(out, "address", DEVICE_MEMORY_ADDRESS);
     put_key_int(out, "total_size", (int64_t)arena);
     put_key_int(out, "allocated_size", (int64_t)active);
     put_key_int(out, "active_size", (int64_t)active);
@@ -188,12 +189,12 @@ void snapshot_print(struct text *out, const struct prediction *p, uint32_t rank)
     struct live_block *live;
     size_t all = memory_list_events(ir, &p->sim, rank, &event),
            count = count_events_to_peak(ir, event, all);
-    size_t lives = find_live_blocks(ir, event, count, &live);
+    size_t live_count = find_live_blocks(ir, event, count, &live);
     pickle_begin(out);
     pickle_begin_dict(out);
     pickle_put_text(out, "segments");
     pickle_begin_list(out);
-    put_segment(out, ir, live, lives, arena);
+    put_segment(out, ir, live, live_count, arena);
     pickle_end_list(out);
     pickle_put_text(out, "device_traces");
     pickle_begin_list(out);

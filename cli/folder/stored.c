@@ -19,7 +19,7 @@ static void put_file_path(struct text *out, const char *path, const char *name)
 
 /* Fails unless the file has this program's schema version. The names of members differ between
  * versions, so a file of another version has to be made again. */
-static enum status check_version(struct stored_prediction *stored, struct diag *diag)
+static enum status check_schema_version(struct stored_prediction *stored, struct diag *diag)
 {
     struct json_node root = json_root(&stored->json);
     const char *command = NULL;
@@ -53,7 +53,7 @@ enum status stored_load(struct stored_prediction *stored, const char *path, stru
             json_parse(&stored->json, stored->path.data,
                        stored->text.data == NULL ? "" : stored->text.data, stored->text.size, diag);
     if (status == STATUS_OK)
-        status = check_version(stored, diag);
+        status = check_schema_version(stored, diag);
     return status;
 }
 

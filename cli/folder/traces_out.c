@@ -82,8 +82,9 @@ static void fill_header(struct trace *trace, const struct prediction *p)
 
 /* Adds the files that `emit` asks for. With the text of a search it also removes the page that is already in the
  * folder. */
-static enum status add_requested_files(const struct prediction *p, struct traces_emit emit,
-                                       struct file_set *files, struct diag *diag)
+static enum status add_requested_files(const struct prediction *p,
+                                       struct traces_requested_files emit, struct file_set *files,
+                                       struct diag *diag)
 {
     struct text out = {0}, name = {0};
     enum status status = STATUS_OK;
@@ -114,8 +115,8 @@ static enum status add_requested_files(const struct prediction *p, struct traces
     return status;
 }
 
-enum status traces_write(const struct report *report, const char *folder, struct traces_emit emit,
-                         struct diag *note, struct diag *diag)
+enum status traces_write(const struct report *report, const char *folder,
+                         struct traces_requested_files emit, struct diag *note, struct diag *diag)
 {
     const struct prediction *p = report->prediction;
     struct file_set files = {.folder = folder};

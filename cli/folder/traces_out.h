@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /* Files that are written only on request. */
-struct traces_emit {
+struct traces_requested_files {
     bool writes_ir;       /* schedule.ir */
     bool writes_snapshot; /* snapshot.pickle of rank 0 */
     bool writes_chakra;   /* chakra.RANK.et of every rank */
@@ -20,7 +20,7 @@ struct traces_emit {
 /* Writes ops.csv, memory.csv, trace.json, prediction.json and the files in `emit` to a folder, which is created if it
  * does not exist. Either all of them appear or none does. The traces have one rank of each simulated class. Files that
  * another run left in the folder are noted. */
-enum status traces_write(const struct report *report, const char *folder, struct traces_emit emit,
-                         struct diag *note, struct diag *diag);
+enum status traces_write(const struct report *report, const char *folder,
+                         struct traces_requested_files emit, struct diag *note, struct diag *diag);
 
 #endif

@@ -79,19 +79,19 @@ static void print_head(struct text *out, const struct compare_report *report)
             "kernels    attention's differ: %s, and %s in what it is compared with; predict "
             "--attention makes them alike\n",
             report->predicted_kernels, report->measured_kernels);
-    if (report->joined_ops != NULL)
+    if (report->work_joined_to_op != NULL)
         text_printf(out,
                     "epilogues  of what was measured, an op before it computed %s: its time is in "
                     "that op's, "
                     "and is predicted apart\n",
-                    report->joined_ops);
+                    report->work_joined_to_op);
     text_printf(out,
                 "matched    %.1f %% of the time; without a partner: %zu of %zu predicted rows "
                 "(%.3f ms), %zu of %zu measured (%.3f ms)\n",
                 100 * c->matched_time_share, c->predicted.unmatched_rows, c->predicted.rows,
                 1e3 * c->predicted.unmatched_s, c->measured.unmatched_rows, c->measured.rows,
                 1e3 * c->measured.unmatched_s);
-    if (c->matched_time_share < COMPARE_MATCH_MIN)
+    if (c->matched_time_share < COMPARE_MATCHED_SHARE_MIN)
         text_puts(out,
                   "           too little for a verdict: the figures below may pair unlike work\n");
     if (c->unpredicted_ranks > 0)
@@ -222,28 +222,29 @@ static void begin_table(struct rows *rows, const char *key, const char *details,
     rows_begin(rows, key, details, table);
 }
 
-static void put_times(struct rows *rows, double predicted_s, double measured_s)
+static void put_times_and_error(struct rows *rows, double predicted_s, double measured_s)
 {
     rows_put_number(rows, predicted_s);
     rows_put_number(rows, measured_s);
     rows_put_number(rows, relative_error(predicted_s, measured_s));
 }
 
-size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, enum compare_by by,
-                                 size_t most)
+size_t compare_report_put_groups(struct rows *rows, const struct comparison *c,
+                                 enum compare_criterion by, size_t most)
 {
     struct compare_group *group;
     const size_t all = compare_list_groups(c, by, &group);
     struct text key = {0};
-    text_printf(&key, "by_%s", compare_by_name(by));
-    begin_table(rows, key.data, by == BY_KIND ? NULL : compare_by_name(by), &compare_tables[by]);
+    text_printf(&key, "by_%s", compare_criterion_name(by));
+    begin_table(rows, key.data, by == BY_KIND ? NULL : compare_criterion_name(by),
+                &compare_tables[by]);
     for (size_t i = 0; i < all && i < most; i++) {
         if (by == BY_RANK)
             rows_put_number(rows, group[i].rank);
         else
             rows_put_name(rows, group[i].name);
         rows_put_number(rows, (double)group[i].pair_count);
-        put_times(rows, group[i].predicted_s, group[i].measured_s);
+        put_times_and_error(rows, group[i].predicted_s, group[i].measured_s);
         rows_put_number(rows, group[i].absolute_error_s);
     }
     rows_end(rows);
@@ -297,7 +298,7 @@ void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_
             rows_put_name(rows, op[i].pair_of_lowest_rank->phase);
             rows_put_number(rows, op[i].pair_of_lowest_rank->layer);
             rows_put_number(rows, (double)op[i].rank_count);
-            put_times(rows, op[i].predicted_s, op[i].measured_s);
+            put_times_and_error(rows, op[i].predicted_s, op[i].measured_s);
             rows_put_number(rows, op[i].error_share);
         }
         rows_end(rows);
@@ -305,7 +306,7 @@ void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_
     free(op);
 }
 
-static double share_of_time(double part_s, double all_s)
+static double part_share_of_time(double part_s, double all_s)
 {
     return all_s > 0 ? part_s / all_s : NAN;
 }
@@ -327,10 +328,10 @@ static void put_exposed_times(struct rows *rows, const struct comparison *c)
         rows_put_name(rows, stream_role_name((enum stream_role)role));
         rows_put_number(rows, row->predicted_exposed_s);
         rows_put_number(rows, row->predicted_busy_s);
-        rows_put_number(rows, share_of_time(row->predicted_exposed_s, row->predicted_busy_s));
+        rows_put_number(rows, part_share_of_time(row->predicted_exposed_s, row->predicted_busy_s));
         rows_put_number(rows, row->measured_exposed_s);
         rows_put_number(rows, row->measured_busy_s);
-        rows_put_number(rows, share_of_time(row->measured_exposed_s, row->measured_busy_s));
+        rows_put_number(rows, part_share_of_time(row->measured_exposed_s, row->measured_busy_s));
     }
     rows_end(rows);
 }
@@ -374,7 +375,8 @@ void compare_report_print(struct text *out, const struct compare_report *report)
         put_exposed_times(&rows, report->comparison);
     for (int by = 0; by < BY_COUNT; by++)
         if (report->shown_group_table < 0 ? report->shows_all : report->shown_group_table == by)
-            compare_report_put_groups(&rows, report->comparison, (enum compare_by)by, SIZE_MAX);
+            compare_report_put_groups(&rows, report->comparison, (enum compare_criterion)by,
+                                      SIZE_MAX);
     if (report->shown_group_table < 0 && !report->shows_all) {
         size_t left = compare_report_put_groups(&rows, report->comparison, BY_KIND, KINDS_SHOWN);
         if (left > 0)
@@ -425,7 +427,7 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     put_exposed_times(&rows, c);
     for (int by = 0; by < BY_COUNT; by++)
         if (report->shown_group_table < 0 || report->shown_group_table == by)
-            compare_report_put_groups(&rows, c, (enum compare_by)by, SIZE_MAX);
+            compare_report_put_groups(&rows, c, (enum compare_criterion)by, SIZE_MAX);
     if (report->shown_group_table < 0 || report->shown_group_table == BY_KIND)
         compare_report_put_cycles(&rows, c);
     compare_report_put_ops(&rows, c, report->listed_ops_max);

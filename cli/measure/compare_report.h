@@ -17,10 +17,11 @@ struct compare_report {
     /* the programs that wrote the two traces; NULL: not known */
     const char *predicted_program, *measured_program;
     const char *predicted_kernels, *measured_kernels; /* kernels of attention; NULL: not known */
-    const char *joined_ops; /* the measured work that the op before it computed, too; NULL: none */
-    int shown_group_table;  /* enum compare_by: only this table of groups is shown; -1: not given */
-    size_t listed_ops_max;  /* how many ops are listed */
-    bool shows_all;         /* every table and row is printed, not only one screen */
+    /* the measured work that the op before it computed, too; NULL: none */
+    const char *work_joined_to_op;
+    int shown_group_table; /* enum compare_criterion: only this table of groups is shown; -1: not given */
+    size_t listed_ops_max; /* how many ops are listed */
+    bool shows_all;        /* every table and row is printed, not only one screen */
     /* columns at which the lines above the tables are wrapped; 0: they are not wrapped */
     size_t wrap_width;
     double tolerance; /* the tolerance of the verdict; 0: none was asked for */
@@ -30,7 +31,7 @@ struct compare_report {
 void compare_report_print(struct text *out, const struct compare_report *report);
 void compare_report_print_json(struct text *out, const struct compare_report *report);
 
-/* The indices of the tables. Those of groups, enum compare_by, come first. */
+/* The indices of the tables. Those of groups, enum compare_criterion, come first. */
 enum {
     COMPARE_OPS = BY_COUNT,
     COMPARE_CYCLES,
@@ -43,7 +44,7 @@ extern const struct row_table compare_tables[COMPARE_TABLE_COUNT];
 /* Puts the rows of a table of groups that have the largest differences, at most `most`. Returns how many rows are left
  * out. */
 size_t compare_report_put_groups(struct rows *rows, const struct comparison *comparison,
-                                 enum compare_by by, size_t most);
+                                 enum compare_criterion by, size_t most);
 
 /* Puts the cycles of the kinds of work that compute and whose clock the headers of both traces
  * give. If there are none, JSON has an empty table, and the other outputs have none. */

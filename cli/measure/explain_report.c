@@ -145,7 +145,7 @@ void explain_report_print(struct text *out, const struct explanation *e, size_t 
                     e->times_of_ranks[e->slowest_rank].rank);
     screen_wrap_labelled(out, line.data, LABEL, width);
     line.size = 0;
-    if (e->matched_time_share < COMPARE_MATCH_MIN) {
+    if (e->matched_time_share < COMPARE_MATCHED_SHARE_MIN) {
         text_printf(
             &line,
             "matched    %.1f %% of the time, too little for a verdict: is it the same model, "

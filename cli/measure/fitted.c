@@ -9,7 +9,7 @@
 
 void fitted_release(struct fitted *fitted)
 {
-    text_release(&fitted->refusals);
+    text_release(&fitted->unrequested_link_refusals);
     calibration_release(&fitted->device_fit);
     link_calibration_release(&fitted->link_fit);
     points_release(&fitted->points);
@@ -91,7 +91,7 @@ enum status fitted_fit_points(struct fitted *fitted, const char *base, bool link
     struct diag refusal = {0};
     calibrate_links(&fitted->link_fit, &fitted->points, &fitted->options, &refusal);
     if (refusal.size > 0)
-        text_printf(&fitted->refusals, "links not fitted:\n%s", refusal.text);
+        text_printf(&fitted->unrequested_link_refusals, "links not fitted:\n%s", refusal.text);
     diag_release(&refusal);
     return device;
 }
@@ -102,8 +102,9 @@ void fitted_put_report(const struct fitted *fitted, struct text *out)
     if (fitted->device_fit.point_spread > 0)
         calibration_print_noise(&fitted->device_fit, fitted->base_name, out);
     link_calibration_print_report(&fitted->link_fit, out);
-    if (fitted->refusals.size > 0)
-        text_append(out, fitted->refusals.data, fitted->refusals.size);
+    if (fitted->unrequested_link_refusals.size > 0)
+        text_append(out, fitted->unrequested_link_refusals.data,
+                    fitted->unrequested_link_refusals.size);
 }
 
 /* ---- files ---- */

@@ -18,7 +18,8 @@ struct fitted {
     struct calibration device_fit;
     struct link_calibration link_fit;
     bool has_device, has_links; /* there are points of the device, and points of links */
-    struct text refusals;       /* messages about refused fits of links that were not requested */
+    /* messages about refused fits of links that were not requested */
+    struct text unrequested_link_refusals;
     /* the source of the points, which the device file states if it names a file of points (docs/costs.md, "Measured
      * points"); NULL: it names none */
     const char *points_source;
@@ -36,7 +37,7 @@ void fitted_classify_points(struct fitted *fitted, int64_t min_bytes);
  *
  * Returns STATUS_NO, with messages, if there are no points or if a fit of the device is refused. A refused fit of links
  * has the same effect if `links` is set or if there are no points of the device. Otherwise its message is only added to
- * `refusals`. */
+ * `unrequested_link_refusals`. */
 enum status fitted_fit_points(struct fitted *fitted, const char *base, bool links, const char *name,
                               struct diag *diag);
 void fitted_put_report(const struct fitted *fitted, struct text *out);

@@ -10,7 +10,7 @@ static bool has_other_attention(const struct choices *c, bool host)
     return c->attention_impl != (host ? ATTENTION_CPU : ATTENTION_CUDNN);
 }
 
-static bool has_chains(const struct choices *c, bool host)
+static bool has_kernel_chains(const struct choices *c, bool host)
 {
     (void)host;
     return chains_framework_of_choices(c->profile, c) != CHAINS_FUSED ||
@@ -23,7 +23,7 @@ static bool is_compiled(const struct choices *c, bool host)
     return c->kernels == KERNELS_COMPILED;
 }
 
-static bool takes_host_time(const struct choices *c, bool host)
+static bool takes_other_host_time(const struct choices *c, bool host)
 {
     (void)host;
     return c->profile->host_before_optimizer_s > 0 || c->profile->host_per_tensor_list_s > 0 ||
@@ -42,10 +42,10 @@ static const struct {
 } rows[] = {
     {has_other_attention, NULL},
     {is_compiled, "nothing is compiled: kernels are this program's and its libraries'"},
-    {has_chains,
+    {has_kernel_chains,
      "norms, rotary embeddings and activations are one kernel each, not the framework's "
      "chains of kernels"},
-    {takes_host_time, "the time that the framework takes on the host is not spent"},
+    {takes_other_host_time, "the time that the framework takes on the host is not spent"},
     {is_ideal, "the host takes its own time to issue operations"},
 };
 

@@ -86,10 +86,10 @@ static double absolute_difference_s(const struct compared_operator *row)
 static int larger_difference_first(const void *left, const void *right)
 {
     const struct compared_operator *a = left, *b = right;
-    const bool a_pair = a->predicted_calls > 0 && a->measured_calls > 0,
-               b_pair = b->predicted_calls > 0 && b->measured_calls > 0;
-    if (a_pair != b_pair)
-        return a_pair ? -1 : 1;
+    const bool is_a_matched = a->predicted_calls > 0 && a->measured_calls > 0,
+               is_b_matched = b->predicted_calls > 0 && b->measured_calls > 0;
+    if (is_a_matched != is_b_matched)
+        return is_a_matched ? -1 : 1;
     if (absolute_difference_s(a) != absolute_difference_s(b))
         return absolute_difference_s(a) > absolute_difference_s(b) ? -1 : 1;
     const int order = strcmp(a->op, b->op);

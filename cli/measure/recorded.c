@@ -39,7 +39,7 @@ static enum status add_points_of_recording(struct recorded_steps *r, const char 
     return status;
 }
 
-/* Prints a note if less than COMPARE_MATCH_MIN of the recorded time belongs to ops of the schedule, or if less than
+/* Prints a note if less than COMPARE_MATCHED_SHARE_MIN of the recorded time belongs to ops of the schedule, or if less than
  * that share of the schedule's time was recorded. The options then probably describe another run. */
 static void note_unmatched(const struct recorded_steps *r)
 {
@@ -47,7 +47,7 @@ static void note_unmatched(const struct recorded_steps *r)
     struct diag note = {0};
     double share = o->all_rows_s > 0 ? 1 - o->unmatched_rows_s / o->all_rows_s : 1;
     double found = o->predicted_ops_s > 0 ? o->matched_ops_s / o->predicted_ops_s : 1;
-    if (share >= COMPARE_MATCH_MIN && found >= COMPARE_MATCH_MIN)
+    if (share >= COMPARE_MATCHED_SHARE_MIN && found >= COMPARE_MATCHED_SHARE_MIN)
         return;
     diag_note(&note, (struct loc){.name = r->path[0]},
               "%.0f %% of the time of what ran has an op of the schedule, and %.0f %% of the time "

@@ -124,7 +124,7 @@ const struct option_set run_options = {"run", rows, ARRAY_LEN(rows)};
 static enum status read_link(struct exec_link *link, const struct options *options,
                              const char *name, struct diag *diag)
 {
-    const struct option_label shown = options_label(name);
+    const struct option_label shown = options_make_label(name);
     const char *text = options_text(options, name);
     if (text == NULL)
         return STATUS_OK;

@@ -40,7 +40,7 @@ static enum status put_causes(struct page *page, const struct compared *c, const
                                                  c->comparison.is_profiler_trace, diag);
     if (status == STATUS_OK) {
         page_heading(page, "Why");
-        if (e.matched_time_share < COMPARE_MATCH_MIN)
+        if (e.matched_time_share < COMPARE_MATCHED_SHARE_MIN)
             page_text(page, "Too little was matched: the causes may be those of unlike work.");
         explain_report_put_causes(&(struct rows){.page = page}, &e);
     }
@@ -61,16 +61,16 @@ enum status page_of_comparison(struct page *page, const char *predicted, const c
     text_printf(&text, "%s beside %s", predicted, measured);
     page_begin(page, title != NULL ? title : "A prediction beside a measurement", text.data);
     text.size = 0;
-    if (c->matched_time_share < COMPARE_MATCH_MIN)
+    if (c->matched_time_share < COMPARE_MATCHED_SHARE_MIN)
         text_printf(&text, "No verdict: %.1f %% of the time was matched, and 90 %% must be.",
                     100 * c->matched_time_share);
     else
         text_printf(&text, "The step was predicted to take %.3f ms and took %.3f ms: %+.1f %%.",
                     1e3 * c->predicted.step_s, 1e3 * c->measured.step_s, 100 * error);
     page_verdict(page,
-                 c->matched_time_share < COMPARE_MATCH_MIN ? PAGE_BAD
-                 : fabs(error) < 0.05                      ? PAGE_GOOD
-                                                           : PAGE_BORDERLINE,
+                 c->matched_time_share < COMPARE_MATCHED_SHARE_MIN ? PAGE_BAD
+                 : fabs(error) < 0.05                              ? PAGE_GOOD
+                                                                   : PAGE_BORDERLINE,
                  text.data);
     text.size = 0;
     text_printf(&text,
@@ -85,7 +85,7 @@ enum status page_of_comparison(struct page *page, const char *predicted, const c
     page_heading(page, "By kind of work");
     struct rows rows = {.page = page};
     for (int by = 0; by < BY_COUNT; by++)
-        compare_report_put_groups(&rows, c, (enum compare_by)by, SIZE_MAX);
+        compare_report_put_groups(&rows, c, (enum compare_criterion)by, SIZE_MAX);
     page_heading(page, "Ops that carry most of the error");
     compare_report_put_ops(&rows, c, OPS_SHOWN);
     if (c->planned_memory_count + c->peak_memory_count > 0)

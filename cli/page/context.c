@@ -38,7 +38,7 @@ static double dissimilarity_of_runs(const struct residual *a, const struct resid
                  {a->parameters, b->parameters, 0.5},
                  {a->tp, b->tp, 0.5},
                  {a->pp, b->pp, 1}};
-    double sum = a->several_nodes != b->several_nodes;
+    double sum = a->spans_several_nodes != b->spans_several_nodes;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         sum += strcmp(names[i].a, names[i].b) == 0 ? 0 : names[i].weight;
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
@@ -144,10 +144,10 @@ out:
  * not simulated, appends the bound of its rate, the memory that it lacks, or its outcome. */
 static void put_reason_for_being_slower(struct text *out, struct json_node row, double best)
 {
-    const double rate = page_number_or_0(row, "tokens_per_s_gpu"),
-                 most = page_number_or_0(row, "most_tokens_per_s_gpu"),
-                 missing = page_number_or_0(row, "missing_bytes");
-    const char *cause = page_text_or_empty(row, "slower_cause");
+    const double rate = page_get_number_or_0(row, "tokens_per_s_gpu"),
+                 most = page_get_number_or_0(row, "most_tokens_per_s_gpu"),
+                 missing = page_get_number_or_0(row, "missing_bytes");
+    const char *cause = page_get_text_or_empty(row, "slower_cause");
     if (rate > 0 && best > 0) {
         const double loss = 100 * (rate / best - 1);
         if (fabs(loss) < 0.05) {
@@ -157,7 +157,7 @@ static void put_reason_for_being_slower(struct text *out, struct json_node row, 
         text_printf(out, "%+.1f %%", loss);
         for (int c = 0; c < CAUSE_COUNT && cause[0] != '\0'; c++)
             if (strcmp(result_name_of_words(cause_name((enum cause)c)).text, cause) == 0) {
-                const double by_s = page_number_or_0(row, "slower_cause_s_per_sequence");
+                const double by_s = page_get_number_or_0(row, "slower_cause_s_per_sequence");
                 text_puts(out, "; per sequence ");
                 report_put_time(out, by_s, by_s);
                 text_printf(out, " more: %s", cause_label((enum cause)c));
@@ -169,14 +169,14 @@ static void put_reason_for_being_slower(struct text *out, struct json_node row, 
         units_put_gib(out, missing);
         text_puts(out, " are missing");
     } else {
-        text_puts(out, page_text_or_empty(row, "outcome"));
+        text_puts(out, page_get_text_or_empty(row, "outcome"));
     }
 }
 
 static void put_tokens_per_s_cell(struct page *page, struct json_node row)
 {
-    const double rate = page_number_or_0(row, "tokens_per_s_gpu"),
-                 needed = page_number_or_0(row, "device_needed_bytes");
+    const double rate = page_get_number_or_0(row, "tokens_per_s_gpu"),
+                 needed = page_get_number_or_0(row, "device_needed_bytes");
     struct text text = {0};
     if (rate > 0)
         page_cellf(page, "%.1f", rate);
@@ -205,12 +205,12 @@ static void put_ranking_table(struct page *page, struct json_node rows, double b
             row = json_is_object(json_find(at, "best")) ? json_find(at, "best") : at;
         put_reason_for_being_slower(&why, row, best);
         if (of_strategies)
-            page_cell(page, page_text_or_empty(at, "strategy"));
+            page_cell(page, page_get_text_or_empty(at, "strategy"));
         else
             page_cellf(page, "%zu", i + 1);
         put_tokens_per_s_cell(page, row);
         page_cell(page, !of_strategies && i == 0 ? "" : why.data);
-        page_cell(page, page_text_or_empty(row, "options"));
+        page_cell(page, page_get_text_or_empty(row, "options"));
         page_end_row(page);
         text_release(&why);
     }
@@ -233,24 +233,25 @@ enum status page_put_ranking(struct page *page, const char *folder, struct json_
         goto out;
     struct json_node plan = json_root(&json), ranking = json_find(plan, "ranking");
     struct json_node best = json_element(ranking, 0);
-    const char *command = page_text_or_empty(best, "command");
+    const char *command = page_get_text_or_empty(best, "command");
     if (json_element_count(ranking) == 0 || command[0] == '\0' ||
-        strcmp(command, page_text_or_empty(json_find(root, "made_by"), "command")) != 0)
+        strcmp(command, page_get_text_or_empty(json_find(root, "made_by"), "command")) != 0)
         goto out; /* plan.json is of another search */
-    const double rate = page_number_or_0(best, "tokens_per_s_gpu");
+    const double rate = page_get_number_or_0(best, "tokens_per_s_gpu");
     page_heading(page, "Beside other configurations");
     text.size = 0;
     text_printf(&text,
                 "The best of %.0f configurations, of which %.0f were simulated; of the others none "
                 "that fits can be ",
-                page_number_or_0(plan, "configurations"), page_number_or_0(plan, "simulated"));
-    const double gap = page_number_or_0(plan, "proved_gap");
+                page_get_number_or_0(plan, "configurations"),
+                page_get_number_or_0(plan, "simulated"));
+    const double gap = page_get_number_or_0(plan, "proved_gap");
     text_printf(&text, gap < 0.0005 ? "faster." : "more than %.1f %% faster.", 100 * gap);
-    if (page_number_or_0(plan, "not_searched") > 0) {
+    if (page_get_number_or_0(plan, "not_searched") > 0) {
         text.size = 0;
         text_printf(&text, "The best so far: %.0f of %.0f configurations were not searched.",
-                    page_number_or_0(plan, "not_searched"),
-                    page_number_or_0(plan, "configurations"));
+                    page_get_number_or_0(plan, "not_searched"),
+                    page_get_number_or_0(plan, "configurations"));
     }
     page_text(page, text.data);
     put_ranking_table(page, ranking, rate, false);

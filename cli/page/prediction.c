@@ -11,7 +11,7 @@
 
 static const char *text_or_null(struct json_node object, const char *key)
 {
-    const char *value = page_text_or_empty(object, key);
+    const char *value = page_get_text_or_empty(object, key);
     return value[0] == '\0' ? NULL : value;
 }
 
@@ -78,7 +78,7 @@ static void put_object_table(struct page *page, struct json_node object, const c
             json_as_string(node, &text, NULL);
             page_cell(page, text);
         } else if (json_is_number(node)) {
-            double is = page_number_or_0(object, key);
+            double is = page_get_number_or_0(object, key);
             page_cellf(page, is == floor(is) && fabs(is) < 1e15 ? "%.0f" : "%.6g", is);
         } else {
             page_cell(page, "-");
@@ -157,7 +157,7 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
         status = page_put_ranking(page, path, root, diag);
     if (status == STATUS_OK) {
         page_heading(page, "Over time");
-        status = put_trace_figures(page, path, page_number_or_0(memory, "peak_rank"), diag);
+        status = put_trace_figures(page, path, page_get_number_or_0(memory, "peak_rank"), diag);
     }
     if (status == STATUS_OK)
         status = put_sections(page, path, root, true, &waterfall, diag);
@@ -167,8 +167,8 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
         page_put_sources(page, text_or_null(made_by, "model"), text_or_null(made_by, "cluster"),
                          text_or_null(made_by, "costs"), text_or_null(what, "profile"));
         page_heading(page, "Made by");
-        page_code(page, page_text_or_empty(made_by, "command"));
-        page_text(page, page_text_or_empty(made_by, "versions"));
+        page_code(page, page_get_text_or_empty(made_by, "command"));
+        page_text(page, page_get_text_or_empty(made_by, "versions"));
         page_end(page);
     }
     stored_release(&stored);

@@ -17,7 +17,7 @@ size_t sheet_page_section_count(struct json_node answer)
 
 enum sheet_section sheet_page_section_kind(struct json_node answer, size_t number)
 {
-    const char *name = page_text_or_empty(section_node(answer, number), "section");
+    const char *name = page_get_text_or_empty(section_node(answer, number), "section");
     for (int i = 0; i < SHEET_SECTION_COUNT; i++)
         if (strcmp(name, sheet_section_names[i]) == 0)
             return (enum sheet_section)i;
@@ -28,21 +28,21 @@ const char *sheet_page_text_of_line(struct json_node answer, const char *label)
 {
     struct json_node blocks = json_find(section_node(answer, 0), "blocks");
     for (size_t i = 0; i < json_element_count(blocks); i++)
-        if (strcmp(page_text_or_empty(json_element(blocks, i), "label"), label) == 0)
-            return page_text_or_empty(json_element(blocks, i), "text");
+        if (strcmp(page_get_text_or_empty(json_element(blocks, i), "label"), label) == 0)
+            return page_get_text_or_empty(json_element(blocks, i), "text");
     return "";
 }
 
 void sheet_page_put_heading(struct page *page, struct json_node answer, size_t number)
 {
-    const char *heading = page_text_or_empty(section_node(answer, number), "heading");
+    const char *heading = page_get_text_or_empty(section_node(answer, number), "heading");
     if (heading[0] != '\0')
         page_heading(page, heading);
 }
 
-static enum sheet_block_kind kind_of(struct json_node block)
+static enum sheet_block_kind kind_of_block(struct json_node block)
 {
-    const char *name = page_text_or_empty(block, "kind");
+    const char *name = page_get_text_or_empty(block, "kind");
     for (int i = 0; i < SHEET_KIND_COUNT; i++)
         if (strcmp(name, sheet_kind_names[i]) == 0)
             return (enum sheet_block_kind)i;
@@ -53,13 +53,13 @@ static void put_verdict(struct page *page, struct json_node block)
 {
     static const enum page_tone tones[] = {
         [SCREEN_GOOD] = PAGE_GOOD, [SCREEN_BAD] = PAGE_BAD, [SCREEN_BORDERLINE] = PAGE_BORDERLINE};
-    const char *tone = page_text_or_empty(block, "tone");
+    const char *tone = page_get_text_or_empty(block, "tone");
     struct text text = {0};
     size_t at = 0;
     while (at + 1 < ARRAY_LEN(tones) && strcmp(tone, sheet_tone_names[at]) != 0)
         at++;
-    text_printf(&text, "%s%s", page_text_or_empty(block, "label"),
-                page_text_or_empty(block, "text"));
+    text_printf(&text, "%s%s", page_get_text_or_empty(block, "label"),
+                page_get_text_or_empty(block, "text"));
     page_verdict(page, tones[at], text.data);
     text_release(&text);
 }
@@ -67,20 +67,20 @@ static void put_verdict(struct page *page, struct json_node block)
 static void put_figure(struct page *page, struct json_node block)
 {
     struct text what = {0};
-    text_printf(&what, "%s%s", page_text_or_empty(block, "label"),
-                page_text_or_empty(block, "text"));
-    page_number_box(page, page_text_or_empty(block, "value"), what.data);
+    text_printf(&what, "%s%s", page_get_text_or_empty(block, "label"),
+                page_get_text_or_empty(block, "text"));
+    page_number_box(page, page_get_text_or_empty(block, "value"), what.data);
     text_release(&what);
 }
 
 static void put_row(struct page *page, struct json_node block, enum sheet_block_kind kind)
 {
-    page_cell(page, page_text_or_empty(block, "label"));
+    page_cell(page, page_get_text_or_empty(block, "label"));
     if (kind == SHEET_BAR) {
-        page_cell(page, page_text_or_empty(block, "value"));
-        page_cellf(page, "%.1f %%", 100 * page_number_or_0(block, "share"));
+        page_cell(page, page_get_text_or_empty(block, "value"));
+        page_cellf(page, "%.1f %%", 100 * page_get_number_or_0(block, "share"));
     } else {
-        page_cell_words(page, page_text_or_empty(block, "text"));
+        page_cell_words(page, page_get_text_or_empty(block, "text"));
     }
     page_end_row(page);
 }
@@ -92,11 +92,11 @@ static void put_block(struct page *page, struct json_node block, enum sheet_bloc
     if (kind == SHEET_VERDICT)
         put_verdict(page, block);
     else if (kind == SHEET_WARNING)
-        page_warning(page, page_text_or_empty(block, "text"));
+        page_warning(page, page_get_text_or_empty(block, "text"));
     else if (kind == SHEET_COMMAND)
-        page_code(page, page_text_or_empty(block, "text"));
+        page_code(page, page_get_text_or_empty(block, "text"));
     else
-        page_text(page, page_text_or_empty(block, "text"));
+        page_text(page, page_get_text_or_empty(block, "text"));
 }
 
 /* Appends all blocks of one kind, as figures side by side or as a table; nothing if there are none. */
@@ -108,7 +108,8 @@ static void put_blocks_of_kind(struct page *page, struct json_node blocks,
     bool begun = false;
     for (size_t i = 0; i < json_element_count(blocks); i++) {
         struct json_node block = json_element(blocks, i);
-        if (kind_of(block) != kind || strcmp(page_text_or_empty(block, "label"), without) == 0)
+        if (kind_of_block(block) != kind ||
+            strcmp(page_get_text_or_empty(block, "label"), without) == 0)
             continue;
         if (!begun && kind == SHEET_LABELLED_VALUE)
             page_begin_number_boxes(page);
@@ -133,7 +134,7 @@ void sheet_page_put_blocks(struct page *page, struct json_node answer, size_t nu
     struct json_node blocks = json_find(section_node(answer, number), "blocks");
     for (size_t i = 0; i < json_element_count(blocks); i++) {
         struct json_node block = json_element(blocks, i);
-        const enum sheet_block_kind kind = kind_of(block);
+        const enum sheet_block_kind kind = kind_of_block(block);
         if (kind != SHEET_LABELLED_VALUE && kind != SHEET_LINE && kind != SHEET_BAR)
             put_block(page, block, kind);
     }

@@ -73,9 +73,9 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
                                      const struct sweep_summary *s, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    size_t varied = 0, seq = table_find_column(sweep, "seq");
+    size_t varied_axis_count = 0, seq = table_find_column(sweep, "seq");
     for (size_t a = 0; a < s->axis_count; a++)
-        varied += count_distinct_values(sweep, a) > 1;
+        varied_axis_count += count_distinct_values(sweep, a) > 1;
     const struct {
         const char *y, *caption;
     } curves[] = {
@@ -84,7 +84,7 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
                                  : "Throughput."},
         {"device_needed_bytes", "What a GPU needs, also where it is more than it has."},
     };
-    for (size_t i = 0; i < ARRAY_LEN(curves) && status == STATUS_OK && varied > 0; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(curves) && status == STATUS_OK && varied_axis_count > 0; i++) {
         struct figure figure = {0};
         struct figure_options wanted = {.y_column = curves[i].y, .title = ""};
         struct diag note = {0};
@@ -96,7 +96,7 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
         figure_release(&figure);
         diag_release(&note);
     }
-    if (status == STATUS_OK && s->axis_count == 2 && varied == 2) {
+    if (status == STATUS_OK && s->axis_count == 2 && varied_axis_count == 2) {
         struct figure figure = {0};
         struct figure_options wanted = {.title = ""};
         status = page_draw(page, &figure, figure_heatmap(&figure, sweep, &wanted, diag),

@@ -2,7 +2,7 @@
 
 #include <float.h>
 
-double page_number_or_0(struct json_node object, const char *key)
+double page_get_number_or_0(struct json_node object, const char *key)
 {
     double value = 0;
     struct json_node node = json_find(object, key);
@@ -11,7 +11,7 @@ double page_number_or_0(struct json_node object, const char *key)
     return value;
 }
 
-const char *page_text_or_empty(struct json_node object, const char *key)
+const char *page_get_text_or_empty(struct json_node object, const char *key)
 {
     const char *value = "";
     struct json_node node = json_find(object, key);

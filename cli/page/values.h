@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 
-double page_number_or_0(struct json_node object, const char *key);
-const char *page_text_or_empty(struct json_node object, const char *key);
+double page_get_number_or_0(struct json_node object, const char *key);
+const char *page_get_text_or_empty(struct json_node object, const char *key);
 
 #endif

@@ -14,20 +14,20 @@ static const char *const of_configurations[] = {"strategy", "seq", "batch", "nod
 
 /* Continues the digest `files` with the options that were given, and returns it. Left out are
  * of_configurations[] and `own`, the set of options that only `plan` has. */
-static uint64_t question_digest(const struct options *options, const struct option_set *own,
-                                uint64_t files)
+static uint64_t add_options_to_digest(const struct options *options, const struct option_set *own,
+                                      uint64_t files)
 {
     enum { NAMES_MAX = 64 };
-    const char *without[NAMES_MAX];
+    const char *left_out_options[NAMES_MAX];
     struct text words = {0};
     size_t count = 0;
     for (size_t i = 0; i < own->option_count && count < NAMES_MAX; i++)
-        without[count++] = own->option[i].name;
+        left_out_options[count++] = own->option[i].name;
     for (size_t i = 0; i < ARRAY_LEN(of_configurations) && count < NAMES_MAX; i++)
-        without[count++] = of_configurations[i];
+        left_out_options[count++] = of_configurations[i];
     assert(count < NAMES_MAX);
-    without[count] = NULL;
-    options_put_command(&words, options, without);
+    left_out_options[count] = NULL;
+    options_put_command(&words, options, left_out_options);
     uint64_t question = digest_add(files, words.data, words.size);
     text_release(&words);
     return question;
@@ -68,7 +68,7 @@ struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options 
                      &cache->unusable_reason);
     text_release(&build);
     return (struct kept_jobs){.answer_file = &cache->file,
-                              .question_digest = question_digest(options, own, files),
+                              .question_digest = add_options_to_digest(options, own, files),
                               .write_error = &cache->unusable_reason};
 }
 

@@ -51,7 +51,7 @@ static double padding_percent(const struct packed_batch *b)
 
 /* Appends a rank with its indices on the data-parallel and context axes that have more than one
  * rank: "rank 5 (dp=1 cp=2)". */
-static void put_rank(struct text *line, const struct mesh *mesh, uint32_t rank)
+static void put_rank_and_indices(struct text *line, const struct mesh *mesh, uint32_t rank)
 {
     uint32_t coordinate[MESH_AXES_MAX];
     const char *before = " (";
@@ -69,7 +69,7 @@ static void put_rank(struct text *line, const struct mesh *mesh, uint32_t rank)
 
 static void put_lateness(struct text *line, const struct report *r, struct document_lateness late)
 {
-    put_rank(line, &r->prediction->ir.mesh, late.latest_rank);
+    put_rank_and_indices(line, &r->prediction->ir.mesh, late.latest_rank);
     text_printf(line, " has the longest attention of all ranks in %u of %u micro-batches",
                 late.late_unit_count, late.unit_count);
 }

@@ -465,11 +465,11 @@ void report_print_json(struct text *out, const struct report *r)
     report_json_run(&w, p);
     if (r->warning != NULL)
         json_put_text(&w, "warning", r->warning);
-    struct text beware = {0};
-    report_put_warning(&beware, r);
-    if (beware.size > 0)
-        json_put_text(&w, "beware", beware.data);
-    text_release(&beware);
+    struct text warnings_text = {0};
+    report_put_warning(&warnings_text, r);
+    if (warnings_text.size > 0)
+        json_put_text(&w, "beware", warnings_text.data);
+    text_release(&warnings_text);
     put_best_alternative_json(&w, r);
     report_json_sheet(&w, r);
     put_versions_of_program(&w, r);

@@ -9,7 +9,7 @@ void kernels_release(struct kernels *kernels)
     *kernels = (struct kernels){0};
 }
 
-static bool list_has(const struct text *list, const char *who)
+static bool list_has_name(const struct text *list, const char *who)
 {
     size_t size = strlen(who);
     const char *at = list->data;
@@ -25,7 +25,7 @@ static bool list_has(const struct text *list, const char *who)
 void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who)
 {
     struct text *list = &kernels->row_names_by_attention_impl[impl];
-    if (!list_has(list, who))
+    if (!list_has_name(list, who))
         text_printf(list, "%s%s", list->size > 0 ? ", " : "", who);
 }
 

@@ -65,7 +65,7 @@ struct possible_saving {
     size_t row;
 };
 
-static int larger_saving_first(const void *left, const void *right)
+static int compare_savings(const void *left, const void *right)
 {
     const struct possible_saving *a = left, *b = right;
     if (a->seconds != b->seconds)
@@ -90,7 +90,7 @@ static void print_time_savings(struct sheet *sheet, const struct prediction *p)
             saving[count++] = (struct possible_saving){seconds, i};
     }
     if (count > 0)
-        qsort(saving, count, sizeof *saving, larger_saving_first);
+        qsort(saving, count, sizeof *saving, compare_savings);
     for (size_t i = 0; i < count && i < SHOWN; i++) {
         text.size = 0;
         text_printf(&text, "%.0f %% of the step at most, ", 100 * saving[i].seconds / w->step_s);

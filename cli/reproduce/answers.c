@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static uint64_t key_digest(const char *key)
+static uint64_t digest_of_key(const char *key)
 {
     return digest_add(DIGEST_OF_NO_BYTES, key, strlen(key));
 }
@@ -22,7 +22,7 @@ enum status answers_open(struct answers *answers, const char *path, struct repro
     for (size_t j = 0; status == STATUS_OK && j < r->job_count; j++) {
         unsigned char bytes[REPRODUCTION_ANSWER_MAX] = {0};
         if (r->job[j].kind == JOB_TRACE ||
-            !answer_file_find(&answers->file, key_digest(r->job[j].key), bytes,
+            !answer_file_find(&answers->file, digest_of_key(r->job[j].key), bytes,
                               reproduction_answer_size(r, j)))
             continue;
         answers->resumed_count += r->job[j].is_wanted && !r->job[j].is_done;
@@ -35,7 +35,7 @@ enum status answers_open(struct answers *answers, const char *path, struct repro
 enum status answers_append_to_file(struct answers *answers, const struct reproduction *r,
                                    size_t job, const void *answer, struct diag *diag)
 {
-    return answer_file_add(&answers->file, key_digest(r->job[job].key), answer,
+    return answer_file_add(&answers->file, digest_of_key(r->job[job].key), answer,
                            reproduction_answer_size(r, job), diag);
 }
 

@@ -107,8 +107,8 @@ static enum status add_timelines(struct file_set *files, const struct reproducti
     return status;
 }
 
-enum status output_entry(const struct reproduction *r, size_t e, const char *folder,
-                         struct diag *diag)
+enum status output_write_entry(const struct reproduction *r, size_t e, const char *folder,
+                               struct diag *diag)
 {
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
     struct file_set files = {.folder = folder};
@@ -227,8 +227,8 @@ static void put_page_verdict(struct page *page, const struct reproduction *r, co
     text_release(&text);
 }
 
-enum status output_page(const struct reproduction *r, const bool *wanted, const char *folder,
-                        struct diag *diag)
+enum status output_write_page(const struct reproduction *r, const bool *wanted, const char *folder,
+                              struct diag *diag)
 {
     struct page page = {0};
     struct text csv = {0};

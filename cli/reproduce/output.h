@@ -10,11 +10,11 @@
 /* Writes NAME.txt into the folder; NAME.csv, if the entry has rows or grids of points; NAME.svg and
  * NAME-dark.svg, if some of its points can be drawn; and a light and a dark picture of each
  * timeline. */
-enum status output_entry(const struct reproduction *r, size_t entry, const char *folder,
-                         struct diag *diag);
+enum status output_write_entry(const struct reproduction *r, size_t entry, const char *folder,
+                               struct diag *diag);
 
 /* Writes index.html and states.csv of the entries that are wanted. */
-enum status output_page(const struct reproduction *r, const bool *wanted, const char *folder,
-                        struct diag *diag);
+enum status output_write_page(const struct reproduction *r, const bool *wanted, const char *folder,
+                              struct diag *diag);
 
 #endif

@@ -14,8 +14,8 @@ enum {
     PANEL_WIDTH = 330,
     PANEL_HEIGHT = 260,
     PANEL_SLANTED_LABELS_HEIGHT = 70, /* the height that slanted labels add to a panel */
-    KEY_AROUND = 70,                  /* the width of the key without the letters */
-    KEY_LETTER = 7,
+    KEY_WIDTH_WITHOUT_LETTERS = 70,   /* the width of the key without the letters */
+    KEY_LETTER_WIDTH = 7,
     KEY_LINE = 20 /* the height of a line of the key */
 };
 /* If the labels of a panel have more letters in sum, they are drawn aslant. A figure of one panel has room for twice as
@@ -172,7 +172,7 @@ static bool has_slanted_labels(const struct figure_layout *l, size_t panel)
     return letters > (l->panel.count > 1 ? LABELS_TURN : 2 * LABELS_TURN);
 }
 
-static void set_panel(struct figure *figure, const struct figure_layout *l, size_t panel)
+static void set_panel_variables(struct figure *figure, const struct figure_layout *l, size_t panel)
 {
     struct text ticks = {0};
     const struct axis_texts *x = &l->x[panel];
@@ -200,7 +200,7 @@ static void set_size(struct figure *figure, const struct figure_layout *l)
     int rows = (int)((panels + (size_t)columns - 1) / (size_t)columns);
     for (size_t i = 0; i < l->series.count; i++)
         longest = strlen(l->series.text[i]) > longest ? strlen(l->series.text[i]) : longest;
-    int key = KEY_AROUND + KEY_LETTER * (int)longest;
+    int key = KEY_WIDTH_WITHOUT_LETTERS + KEY_LETTER_WIDTH * (int)longest;
     int panel_wide = columns == 1 ? 2 * PANEL_WIDTH : PANEL_WIDTH;
     int panel_high = rows == 1 ? PANEL_HEIGHT + 120 : PANEL_HEIGHT;
     for (size_t p = 0; p < panels; p++)
@@ -282,7 +282,7 @@ void picture_of_points(struct figure *figure, const struct reproduction *r, size
     figure->height = high > figure->height ? high : figure->height;
     figure_set_number(figure, "panels", (double)l.panel.count);
     for (size_t p = 0; p < l.panel.count; p++)
-        set_panel(figure, &l, p);
+        set_panel_variables(figure, &l, p);
     text_printf(&title, "%s: %s", entry->name[0], entry->subject);
     figure_set_text(figure, "title", title.data);
     figure_set_text(figure, "x_name", entry->x_label != NULL ? entry->x_label : "");

@@ -47,7 +47,8 @@ static enum status write_trace(const struct prediction *p, const char *args, con
         part = operator_times_of(p);
         report.scope_times = &part;
     }
-    enum status status = traces_write(&report, folder, (struct traces_emit){0}, &note, diag);
+    enum status status =
+        traces_write(&report, folder, (struct traces_requested_files){0}, &note, diag);
     text_release(&command);
     diag_release(&note);
     return status;

@@ -57,7 +57,7 @@ static enum status refuse_without_documents(const struct options *options, struc
 {
     for (size_t i = 1; i < ARRAY_LEN(rows); i++)
         if (options_given(options, rows[i].name))
-            return diag_error(diag, (struct loc){.name = options_label(rows[i].name).text},
+            return diag_error(diag, (struct loc){.name = options_make_label(rows[i].name).text},
                               STATUS_BAD_INPUT,
                               "needs --documents, which gives the lengths of the documents");
     return STATUS_OK;

@@ -176,7 +176,7 @@ static bool is_workload_option(const char *name)
 }
 
 /* Returns whether the command is `plan` and searches for the longest sequence. */
-static bool searches_length(const struct options *options)
+static bool searches_longest_length(const struct options *options)
 {
     if (options_find(options->sets, "longest") == NULL)
         return false;
@@ -324,7 +324,7 @@ static enum status apply_launch_options(struct launch_files_read *from, struct o
                                         bool search, const char *const *refused, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    bool length = searches_length(options);
+    bool length = searches_longest_length(options);
     for (size_t i = 0; i < from->launch.option_count && status == STATUS_OK; i++) {
         const struct launch_option *option = &from->launch.option[i];
         bool searched = search && !is_workload_option(option->name);
@@ -474,7 +474,7 @@ enum status from_apply(struct options *options, bool search, const char *const *
         .model_name = options_text(options, "model"),
         .has_sequence_length = options_given(options, "seq") ||
                                is_option_varied_by_sweep(options, "seq") ||
-                               searches_length(options),
+                               searches_longest_length(options),
         .has_vocabulary = set != NULL && strstr(set, "vocab=") != NULL};
     enum status status = read_launch_files(&from.launch, &from.tables, options, diag);
     if (status == STATUS_OK)

@@ -38,7 +38,7 @@ static enum status refuse_options_of_set(const struct options *options,
         for (size_t k = 0; k < excepted; k++)
             taken |= strcmp(name, except[k]) == 0;
         if (options_given(options, name) && !taken) {
-            const struct option_label shown = options_label(name);
+            const struct option_label shown = options_make_label(name);
             if (strcmp(options->argument[0], "-") == 0)
                 return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                                   "applies to schedules that longhaul builds; the choices of one "
@@ -52,12 +52,12 @@ static enum status refuse_options_of_set(const struct options *options,
     return STATUS_OK;
 }
 
-static enum status need_option(const struct options *options, const char *name, const char *what,
-                               struct diag *diag)
+static enum status require_option(const struct options *options, const char *name, const char *what,
+                                  struct diag *diag)
 {
     if (options_given(options, name))
         return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = options_label(name).text}, STATUS_BAD_INPUT,
+    return diag_error(diag, (struct loc){.name = options_make_label(name).text}, STATUS_BAD_INPUT,
                       "is missing: %s", what);
 }
 
@@ -206,9 +206,9 @@ static const char needed_cluster[] = "a preset, file or line; `longhaul list clu
 enum status setup_load_without_length(struct setup *setup, const struct options *options,
                                       struct diag *diag)
 {
-    enum status status = need_option(options, "model", needed_model, diag);
+    enum status status = require_option(options, "model", needed_model, diag);
     if (status == STATUS_OK)
-        status = need_option(options, "cluster", needed_cluster, diag);
+        status = require_option(options, "cluster", needed_cluster, diag);
     if (status == STATUS_OK)
         status = load_model(setup, options, diag);
     if (status == STATUS_OK)
@@ -230,12 +230,12 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
             status = refuse_options_of_set(options, &setup_choice_options, of_files,
                                            ARRAY_LEN(of_files), diag);
     } else {
-        status = need_option(options, "model", needed_model, diag);
+        status = require_option(options, "model", needed_model, diag);
         if (status == STATUS_OK)
-            status = need_option(options, "seq", "tokens of one sequence, such as 128K", diag);
+            status = require_option(options, "seq", "tokens of one sequence, such as 128K", diag);
     }
     if (status == STATUS_OK)
-        status = need_option(options, "cluster", needed_cluster, diag);
+        status = require_option(options, "cluster", needed_cluster, diag);
     if (status == STATUS_OK && !from_file)
         status = load_model(setup, options, diag);
     if (status == STATUS_OK)
@@ -273,9 +273,9 @@ static enum status set_ranks_of_run(struct setup *setup, const struct options *o
 {
     for (size_t i = 0; i < ARRAY_LEN(why_refused_by_run); i++)
         if (options_given(options, setup_refused_by_run[i]))
-            return diag_error(diag,
-                              (struct loc){.name = options_label(setup_refused_by_run[i]).text},
-                              STATUS_BAD_INPUT, "%s; leave it out", why_refused_by_run[i]);
+            return diag_error(
+                diag, (struct loc){.name = options_make_label(setup_refused_by_run[i]).text},
+                STATUS_BAD_INPUT, "%s; leave it out", why_refused_by_run[i]);
     if (options_given(options, "cluster")) {
         enum status status = setup_load_cluster(setup, options_text(options, "cluster"),
                                                 options_count(options, "nodes"),
@@ -304,9 +304,9 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
         if (status == STATUS_OK)
             status = refuse_options_of_set(options, &setup_cluster_options, NULL, 0, diag);
     } else {
-        status = need_option(options, "model", needed_model, diag);
+        status = require_option(options, "model", needed_model, diag);
         if (status == STATUS_OK)
-            status = need_option(options, "seq", "tokens of one sequence, such as 4K", diag);
+            status = require_option(options, "seq", "tokens of one sequence, such as 4K", diag);
     }
     if (status == STATUS_OK && options_given(options, "model"))
         status = load_model(setup, options, diag);

@@ -27,7 +27,7 @@ void sweep_grid_release(struct sweep_grid *grid)
 
 /* Returns the type of the values of an axis over this option. option NULL: the axis is a number of the cluster. A model
  * on a line has at least two fields, so a list with a comma between its values holds no such model. */
-static enum axis_value_type axis_values_of_option(const struct option *option, const char *values)
+static enum axis_value_type axis_type_of_option(const struct option *option, const char *values)
 {
     if (option == NULL)
         return AXIS_CLUSTER;
@@ -54,8 +54,8 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
                           "'%s' is not KEY=VALUES, such as seq=64K..1M:x2 or zero=1,2,3", text);
     char *key = arena_text(&grid->arena, text, (size_t)(equals - text));
     const struct option *option = options_find(grid->option_sets, key);
-    bool of_cluster = option == NULL && cluster_line_may_set(key);
-    if (!of_cluster && (option == NULL || option->kind == OPTION_REPEATABLE))
+    bool is_number_of_cluster = option == NULL && cluster_line_may_set(key);
+    if (!is_number_of_cluster && (option == NULL || option->kind == OPTION_REPEATABLE))
         return diag_error(
             diag, vary_loc, STATUS_BAD_INPUT,
             "'%s' is no option that predict has; `longhaul help sweep` lists them; nor "
@@ -64,13 +64,13 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
     for (size_t i = 0; i < grid->axes.axis_count; i++)
         if (strcmp(grid->axes.axis[i].key, key) == 0)
             return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s is varied twice", key);
-    if (!of_cluster && options_given(options, key))
+    if (!is_number_of_cluster && options_given(options, key))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s is varied, and given as an option too", key);
-    if (!of_cluster && option->kind == OPTION_FLAG)
+    if (!is_number_of_cluster && option->kind == OPTION_FLAG)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has no values to vary over", key);
     return grid_axes_add_option(&grid->axes, key, equals + 1,
-                                axis_values_of_option(option, equals + 1), diag);
+                                axis_type_of_option(option, equals + 1), diag);
 }
 
 /* ---- names ---- */
@@ -137,7 +137,7 @@ static enum status check_name_exists(const char *key, const char *value, struct 
     for (size_t i = 0; i < ARRAY_LEN(named); i++)
         if (strcmp(named[i].option, key) == 0) {
             status = named[i].check(value, &arena, diag);
-            diag_name_place_of_messages(diag, before, options_label(key).text);
+            diag_name_place_of_messages(diag, before, options_make_label(key).text);
         }
     arena_release(&arena);
     return status;
@@ -162,7 +162,7 @@ static enum status check_cluster_values(const struct grid_axis *axis, struct dia
 
 /* Checks that the option of each axis accepts the axis' values, and that the numbers of the cluster
  * do. */
-static enum status check_values(const struct sweep_grid *grid, struct diag *diag)
+static enum status check_axis_values(const struct sweep_grid *grid, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (size_t a = 0; status == STATUS_OK && a < grid->axes.axis_count; a++)
@@ -230,7 +230,7 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
             return status;
     }
     grid->point_count = grid_point_count(&grid->axes);
-    return check_values(grid, diag);
+    return check_axis_values(grid, diag);
 }
 
 /* Appends "KEY=VALUE" to the word --cluster=... of words[0..count), after a ":", or after a "," if the word has numbers

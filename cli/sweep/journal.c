@@ -67,7 +67,7 @@ static enum status check_same_grid(const struct sweep_grid *grid, const char *pa
                                    const char *data, struct diag *diag)
 {
     struct loc at = {.name = path};
-    struct text ours = {0};
+    struct text own_identity = {0};
     size_t size, command_size;
     const char *identity = find_header_value(data, "identity", &size);
     const char *command = find_header_value(data, "command", &command_size);
@@ -75,11 +75,12 @@ static enum status check_same_grid(const struct sweep_grid *grid, const char *pa
     if (identity == NULL || command == NULL)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "exists and is no sweep: remove it, or write to another file with -o");
-    text_printf(&ours, "%016" PRIx64, sweep_grid_identity(grid));
-    bool same = size == ours.size && memcmp(identity, ours.data, size) == 0;
-    ours.size = 0;
-    sweep_grid_put_command(&ours, grid);
-    if (!same && command_size == ours.size && memcmp(command, ours.data, ours.size) == 0)
+    text_printf(&own_identity, "%016" PRIx64, sweep_grid_identity(grid));
+    bool same = size == own_identity.size && memcmp(identity, own_identity.data, size) == 0;
+    own_identity.size = 0;
+    sweep_grid_put_command(&own_identity, grid);
+    if (!same && command_size == own_identity.size &&
+        memcmp(command, own_identity.data, own_identity.size) == 0)
         status = diag_error(diag, at, STATUS_BAD_INPUT,
                             "this sweep was begun by another version of longhaul, or an input file "
                             "has changed since: remove this CSV file, or write to another with -o");
@@ -88,7 +89,7 @@ static enum status check_same_grid(const struct sweep_grid *grid, const char *pa
                             "holds another sweep, `%.*s`: remove it, or write to another file "
                             "with -o",
                             (int)command_size, command);
-    text_release(&ours);
+    text_release(&own_identity);
     return status;
 }
 

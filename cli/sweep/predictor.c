@@ -214,7 +214,7 @@ static bool note_used_options_of_point(struct idle_options *idle, struct sweep_p
     diag_release(&unread);
     options_release(&options);
     arena_release(&arena);
-    return given && (idle->given_bits == 0 || !idle_options_all_used(idle));
+    return given && (idle->given_bits == 0 || !idle_options_are_all_used(idle));
 }
 
 void sweep_note_idle_options(const struct sweep_grid *grid, struct diag *note)
@@ -240,7 +240,7 @@ static enum status check_option_file_is_rereadable(const struct options *options
     if (strcmp(path, "-") != 0 &&
         (!path_exists(path) || path_is_file(path) || (folder && path_is_folder(path))))
         return STATUS_OK; /* setup_load() reports what does not exist */
-    return diag_error(diag, (struct loc){.name = options_label(option).text}, STATUS_BAD_INPUT,
+    return diag_error(diag, (struct loc){.name = options_make_label(option).text}, STATUS_BAD_INPUT,
                       "each point of a sweep reads '%s': give a regular file", path);
 }
 
@@ -248,15 +248,15 @@ static enum status check_option_file_is_rereadable(const struct options *options
  * command. */
 static enum status check_options_of_recorded_steps(struct options *options, struct diag *diag)
 {
-    const bool commanded = options_given(options, "record-cmd");
-    if (options_given(options, "record-dir") && !commanded)
+    const bool is_recorded_by_command = options_given(options, "record-cmd");
+    if (options_given(options, "record-dir") && !is_recorded_by_command)
         return diag_error(diag, (struct loc){.name = "--record-dir"}, STATUS_BAD_INPUT,
                           "keeps the recordings of --record-cmd, which is not given");
-    if (options_given(options, "record-stages") && !commanded)
+    if (options_given(options, "record-stages") && !is_recorded_by_command)
         return diag_error(diag, (struct loc){.name = "--record-stages"}, STATUS_BAD_INPUT,
                           "is what --record-cmd records, which is not given; the recordings of a "
                           "pipeline's stages that are there are a folder: --recording FOLDER");
-    if (commanded) {
+    if (is_recorded_by_command) {
         options_set_not_given(options, "seq");
         options_set_not_given(options, "batch");
     }
@@ -264,7 +264,7 @@ static enum status check_options_of_recorded_steps(struct options *options, stru
 }
 
 /* Returns whether points differ in options that load the model or the cluster. */
-static bool load_options_vary(const struct grid_axes *axes)
+static bool do_load_options_vary(const struct grid_axes *axes)
 {
     for (size_t a = 0; a < axes->axis_count; a++)
         if (axes->axis[a].is_axis_of_cluster_numbers ||
@@ -284,7 +284,7 @@ static enum status check_shared_setup_loads(const struct sweep_grid *grid,
         options_given(options, "record-cmd") ? "-" : options_text(options, "recording");
     if (recording != NULL)
         status = load_setup_of_recorded_step(&setup, options, recording, diag);
-    else if (!load_options_vary(&grid->axes))
+    else if (!do_load_options_vary(&grid->axes))
         status = setup_load(&setup, options, false, diag);
     setup_release(&setup);
     return status;

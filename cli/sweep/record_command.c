@@ -156,8 +156,8 @@ static void put_last_line_of_file(struct text *out, const char *path)
  * printed says so. */
 static bool disk_is_full(const char *folder, const struct text *last)
 {
-    struct statvfs disk;
-    return (statvfs(folder, &disk) == 0 && disk.f_bavail == 0) ||
+    struct statvfs disk_space;
+    return (statvfs(folder, &disk_space) == 0 && disk_space.f_bavail == 0) ||
            (last->size > 0 && strstr(last->data, strerror(ENOSPC)) != NULL);
 }
 
@@ -168,11 +168,11 @@ static enum status report_failure(const struct record_command *run, enum status 
 {
     struct text last = {0};
     put_last_line_of_file(&last, log);
-    const bool full = disk_is_full(run->folder, &last);
-    if (full)
+    const bool is_full = disk_is_full(run->folder, &last);
+    if (is_full)
         status = STATUS_SYSTEM;
     diag_error(diag, at_option, status, "%s%s%s (%s has all that the command printed)",
-               full ? "the disk of --record-dir is full: " : "", how,
+               is_full ? "the disk of --record-dir is full: " : "", how,
                last.size > 0 ? last.data : "", log);
     text_release(&last);
     return status;

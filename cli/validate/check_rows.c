@@ -47,7 +47,7 @@ static void report_fault_of_diag(struct row_checker *c, struct loc at, const str
         report_fault(c, at, "%.*s", (int)size, first);
 }
 
-static bool values_agree(double one, double other)
+static bool are_values_close(double one, double other)
 {
     return fabs(one / other - 1) <= AGREEING_NUMBERS_SHARE;
 }
@@ -87,7 +87,7 @@ static void check_published_step(struct row_checker *c, const struct external_ru
 {
     double step_s = published_step_s(row);
     c->unchecked_steps += isnan(step_s);
-    if (!isnan(step_s) && !values_agree(step_s, row->step_s))
+    if (!isnan(step_s) && !are_values_close(step_s, row->step_s))
         report_fault(
             c, row->place,
             "measured_step_s is %.4g, and %s %s of %lld x %lld tokens on %lld GPUs are %.4g s",
@@ -120,13 +120,15 @@ static void check_mfu(struct row_checker *c, const struct external_run *row,
     double tgs = is_mfu ? other->value : row->value, mfu = is_mfu ? row->value : other->value;
     double step_s =
         (double)choices->global_batch * (double)choices->seq / ((double)choices->ranks * tgs);
-    double follows = mfu_fraction(convention, &setup->model, choices->seq, choices->global_batch,
-                                  choices->activations != CHOICE_ACTIVATIONS_KEEP, step_s,
-                                  choices->ranks, setup->cluster.device.peak_flop_per_s);
-    if (!values_agree(follows, mfu))
-        report_fault(
-            c, row->place, "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s",
-            mfu, tgs, is_mfu ? other->place.line : row->place.line, follows, mfu_names[convention]);
+    double mfu_from_step =
+        mfu_fraction(convention, &setup->model, choices->seq, choices->global_batch,
+                     choices->activations != CHOICE_ACTIVATIONS_KEEP, step_s, choices->ranks,
+                     setup->cluster.device.peak_flop_per_s);
+    if (!are_values_close(mfu_from_step, mfu))
+        report_fault(c, row->place,
+                     "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s", mfu,
+                     tgs, is_mfu ? other->place.line : row->place.line, mfu_from_step,
+                     mfu_names[convention]);
 }
 
 static void check_not_duplicate(struct row_checker *c, const struct external_run *row)

@@ -63,7 +63,7 @@ static void count_group_of_choices(const struct validation *v, const char *choic
 
 void validation_print_choices(struct text *out, const struct validation *v)
 {
-    bool headed = false;
+    bool is_heading_printed = false;
     for (size_t c = 0; c < ARRAY_LEN(choices); c++) {
         bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);
         for (size_t i = 0; i < v->rows->row_count; i++) {
@@ -76,10 +76,10 @@ void validation_print_choices(struct text *out, const struct validation *v)
                     count_group_of_choices(v, choices[c], k, done, &tally);
             if (tally.group_count == 0)
                 continue;
-            if (!headed)
+            if (!is_heading_printed)
                 text_puts(out,
                           "choices: is what is predicted best what was best, or within 2 %?\n");
-            headed = true;
+            is_heading_printed = true;
             text_printf(out, "  %s %s %s, %s: %zu of %zu the same, %zu within 2 %%",
                         row->cells[EXTERNAL_SOURCE], row->cells[EXTERNAL_PLACE],
                         row->cells[EXTERNAL_METRIC], choices[c], tally.best_predicted_groups,

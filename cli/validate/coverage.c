@@ -45,7 +45,7 @@ static struct coverage coverage_of(const struct judged_run *judged, size_t count
                                    in_class_fn *is_run_in_class, int class)
 {
     struct coverage c = {0};
-    double *half = heap_zalloc(count + 1, sizeof *half);
+    double *half_widths = heap_zalloc(count + 1, sizeof *half_widths);
     bool *done = heap_zalloc(count + 1, sizeof *done);
     for (size_t i = 0; i < count; i++) {
         size_t runs = 0, inside = 0;
@@ -57,7 +57,7 @@ static struct coverage coverage_of(const struct judged_run *judged, size_t count
                 !is_run_in_class(&judged[k], class))
                 continue;
             done[k] = true;
-            half[c.run_count + runs++] = (exp(interval->high) - exp(interval->low)) / 2;
+            half_widths[c.run_count + runs++] = (exp(interval->high) - exp(interval->low)) / 2;
             inside += judged[k].is_error_inside_interval;
         }
         c.run_count += runs;
@@ -65,12 +65,12 @@ static struct coverage coverage_of(const struct judged_run *judged, size_t count
         c.mean_laboratory_share += (double)inside / (double)runs;
         c.laboratory_count++;
     }
-    gsl_sort(half, 1, c.run_count);
+    gsl_sort(half_widths, 1, c.run_count);
     if (c.run_count > 0)
-        c.median_half_width_share = gsl_stats_median_from_sorted_data(half, 1, c.run_count);
+        c.median_half_width_share = gsl_stats_median_from_sorted_data(half_widths, 1, c.run_count);
     if (c.laboratory_count > 0)
         c.mean_laboratory_share /= (double)c.laboratory_count;
-    free(half);
+    free(half_widths);
     free(done);
     return c;
 }
@@ -262,7 +262,7 @@ static void add_verdict_cases_of_figure(struct verdict_reliability *c, const str
         if (answer->longest_tokens > 0)
             add_verdict_case(c, &answer->verdict, (double)answer->longest_tokens <= measured);
         if (answer->next_verdict.available_bytes[LIMIT_DEVICE] > 0 &&
-            !(row->is_least && (double)answer->longest_tokens >= measured))
+            !(row->is_lower_bound && (double)answer->longest_tokens >= measured))
             add_verdict_case(c, &answer->next_verdict, (double)answer->longest_tokens < measured);
     } else if (v->first_row[v->row[i].run_index] == i &&
                (row->metric == METRIC_TGS || row->metric == METRIC_MFU ||

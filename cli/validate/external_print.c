@@ -49,13 +49,13 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
         units_put_tokens(out, row->seq_len);
         text_puts(out, ": ");
         if (result->outcome == OUTCOME_ERROR) {
-            text_printf(out, "%.4g s; error: %s\n", row->step_s, result->error_reason);
+            text_printf(out, "%.4g s; error: %s\n", row->step_s, result->prediction_error);
             continue;
         }
         text_printf(out, "%.4g -> %.4g s  %+.1f %%", row->step_s, result->step_s,
                     100 * result->relative_error);
         put_memory(out, row, result);
-        if (!external_is_as_run(row))
+        if (!external_is_run_as_described(row))
             text_printf(out, "  (%s)", column_text(row, EXTERNAL_AS_RUN));
         if (!row->is_counted)
             text_printf(out, "  (not counted: %s)", column_text(row, EXTERNAL_COUNTS));

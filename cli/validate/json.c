@@ -107,7 +107,8 @@ static void put_figure(struct rows *rows, const struct validation *v, size_t i)
         rows_put_number(rows, judged->result.predicted);
     rows_put_number(rows, judged->result.relative_error);
     put_verdict(rows, judged->result.outcome, judged->counts_in_means,
-                judged->result.error_reason != NULL ? judged->result.error_reason : judged->remark);
+                judged->result.prediction_error != NULL ? judged->result.prediction_error
+                                                        : judged->remark);
 }
 
 static void put_step(struct rows *rows, const struct external_validation *v, size_t i)
@@ -121,7 +122,7 @@ static void put_step(struct rows *rows, const struct external_validation *v, siz
     rows_put_name(rows,
                   external_memory_kind_name(external_memory_kind(v->runs->rows[i].second_metric)));
     rows_put_number(rows, result->memory_error);
-    put_verdict(rows, result->outcome, v->runs->rows[i].is_counted, result->error_reason);
+    put_verdict(rows, result->outcome, v->runs->rows[i].is_counted, result->prediction_error);
 }
 
 void validation_print_json(struct text *out, const struct validation *v,

@@ -11,7 +11,8 @@
 static bool has_same_traits(const struct residual *a, const struct residual *b)
 {
     return strcmp(a->source, b->source) == 0 && strcmp(a->device, b->device) == 0 &&
-           strcmp(a->framework, b->framework) == 0 && a->several_nodes == b->several_nodes;
+           strcmp(a->framework, b->framework) == 0 &&
+           a->spans_several_nodes == b->spans_several_nodes;
 }
 
 static void add_run(struct accuracy_table_row *row, const struct residual *run,
@@ -45,7 +46,7 @@ size_t open_table_make(struct accuracy_table_row *rows, const struct residuals *
 static void put_row(struct text *out, const struct accuracy_table_row *row, bool markdown)
 {
     char held[16] = "-";
-    const char *scale = row->first_run->several_nodes ? "several nodes" : "one node";
+    const char *scale = row->first_run->spans_several_nodes ? "several nodes" : "one node";
     if (row->runs_with_interval > 0)
         c_snprintf(held, sizeof held, "%.0f %%",
                    100 * (double)row->inside_count / (double)row->runs_with_interval);

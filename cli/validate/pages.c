@@ -123,7 +123,7 @@ static void put_figure(struct text *out, const struct validation *v, size_t i)
                     100 * judged->result.relative_error);
     text_puts(out, " | ");
     const char *note =
-        judged->result.error_reason != NULL ? judged->result.error_reason : judged->remark;
+        judged->result.prediction_error != NULL ? judged->result.prediction_error : judged->remark;
     put_cell(out, note != NULL ? note : "");
     text_puts(out, " |\n");
 }
@@ -134,7 +134,7 @@ static void put_figures(struct text *out, const struct validation *v, const char
     text_puts(out, "\n| place | run | options | printed | predicted | error | note |\n"
                    "| --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < v->rows->row_count; i++)
-        if (has_source(v, i, source) && v->row[i].result.outcome != OUTCOME_NONE)
+        if (has_source(v, i, source) && v->row[i].result.outcome != OUTCOME_NOT_COMPARABLE)
             put_figure(out, v, i);
 }
 
@@ -153,9 +153,9 @@ static void put_step_row(struct text *out, const struct external_run *row,
         text_printf(out, "%s %s: %+.1f %%", row->cells[EXTERNAL_SECOND_METRIC],
                     row->cells[EXTERNAL_SECOND_VALUE], 100 * result->memory_error);
     text_puts(out, " | ");
-    put_cell(out, external_is_as_run(row) ? "" : row->cells[EXTERNAL_AS_RUN]);
+    put_cell(out, external_is_run_as_described(row) ? "" : row->cells[EXTERNAL_AS_RUN]);
     if (!row->is_counted) {
-        text_puts(out, external_is_as_run(row) ? "not counted: " : "; not counted: ");
+        text_puts(out, external_is_run_as_described(row) ? "not counted: " : "; not counted: ");
         put_cell(out, row->cells[EXTERNAL_COUNTS]);
     }
     text_puts(out, " |\n");

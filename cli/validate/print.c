@@ -56,7 +56,7 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     text_printf(out, "  %-12s%s", metric, strlen(metric) < 12 ? "" : " ");
     if (result->outcome == OUTCOME_ERROR) {
         text_printf(out, "%s; error: %s\n", column_text(v, i, EXTERNAL_VALUE),
-                    result->error_reason);
+                    result->prediction_error);
         return;
     }
     bool length = row->metric == METRIC_MAX_SEQ_LEN;
@@ -230,9 +230,10 @@ static void put_verdicts(struct text *out, const struct validation *v)
 static void put_outcomes(struct text *out, const struct validation *v)
 {
     text_printf(out, "rows: %zu; ok %zu, right %zu, wrong %zu, zero %zu, error %zu\n",
-                v->rows->row_count - count_outcome(v, OUTCOME_NONE), count_outcome(v, OUTCOME_OK),
-                count_outcome(v, OUTCOME_RIGHT), count_outcome(v, OUTCOME_WRONG),
-                count_outcome(v, OUTCOME_PUBLISHED_ZERO), count_outcome(v, OUTCOME_ERROR));
+                v->rows->row_count - count_outcome(v, OUTCOME_NOT_COMPARABLE),
+                count_outcome(v, OUTCOME_OK), count_outcome(v, OUTCOME_RIGHT),
+                count_outcome(v, OUTCOME_WRONG), count_outcome(v, OUTCOME_PUBLISHED_ZERO),
+                count_outcome(v, OUTCOME_ERROR));
 }
 
 void validation_print(struct text *out, const struct validation *v, bool all)

@@ -49,7 +49,7 @@ static bool is_figure_of_earlier_run(const struct validation *v, size_t i)
 static bool is_memory_figure(const struct external_run *row)
 {
     return (row->metric == METRIC_PEAK_HBM || row->metric == METRIC_RESERVED_MEMORY) &&
-           external_is_as_run(row);
+           external_is_run_as_described(row);
 }
 
 /* Returns log(measured bytes / predicted bytes) for the run of row i: above 0 if the run needed more than predicted.
@@ -97,8 +97,9 @@ static void add_steps(struct residuals *out, const struct external_validation *v
         residual.run = row->cells[EXTERNAL_ID];
         residual.set = row->cells[EXTERNAL_SET];
         residual.log_ratio[RESIDUAL_TIME] = log1p(external_counted_time_error(v, i));
-        residual.log_ratio[RESIDUAL_MEMORY] =
-            external_is_as_run(row) ? -log1p(external_counted_memory_error(v, i)) : (double)NAN;
+        residual.log_ratio[RESIDUAL_MEMORY] = external_is_run_as_described(row)
+                                                  ? -log1p(external_counted_memory_error(v, i))
+                                                  : (double)NAN;
         residuals_add(out, &residual);
     }
 }
@@ -130,7 +131,7 @@ static const char *framework_key(const struct residual *row)
 
 static const char *scale_key(const struct residual *row)
 {
-    return row->several_nodes ? "several nodes" : "one node";
+    return row->spans_several_nodes ? "several nodes" : "one node";
 }
 
 static const char *key_without_groups(const struct residual *row)
@@ -141,7 +142,7 @@ static const char *key_without_groups(const struct residual *row)
 
 typedef const char *key_fn(const struct residual *row);
 
-static bool same_set(const struct residual *a, const struct residual *b)
+static bool is_same_set(const struct residual *a, const struct residual *b)
 {
     return strcmp(a->set, b->set) == 0;
 }
@@ -155,7 +156,7 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
     double *half = heap_zalloc(runs->row_count + 1, sizeof *half);
     for (size_t k = i; k < runs->row_count; k++) {
         double value = runs->rows[k].log_ratio[of], error = expm1(value);
-        if (isnan(value) || !same_set(&runs->rows[k], &runs->rows[i]) ||
+        if (isnan(value) || !is_same_set(&runs->rows[k], &runs->rows[i]) ||
             strcmp(key(&runs->rows[k]), key(&runs->rows[i])) != 0)
             continue;
         done[k] = true;
@@ -197,7 +198,7 @@ static void put_tables(struct text *out, const struct residuals *runs, enum resi
         text_printf(out, "%s\n", tables[t].title);
         for (size_t i = 0; i < runs->row_count; i++)
             if (!done[i] && !isnan(runs->rows[i].log_ratio[of]) &&
-                same_set(&runs->rows[i], &runs->rows[first]))
+                is_same_set(&runs->rows[i], &runs->rows[first]))
                 put_group(out, runs, of, interval, tables[t].key, i, done);
     }
     free(done);
@@ -208,7 +209,8 @@ static bool is_first_of_set(const struct residuals *runs, enum residual_quantity
 {
     bool is_first = !isnan(runs->rows[i].log_ratio[of]);
     for (size_t k = 0; k < i; k++)
-        is_first &= isnan(runs->rows[k].log_ratio[of]) || !same_set(&runs->rows[k], &runs->rows[i]);
+        is_first &=
+            isnan(runs->rows[k].log_ratio[of]) || !is_same_set(&runs->rows[k], &runs->rows[i]);
     return is_first;
 }
 

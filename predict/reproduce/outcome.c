@@ -18,7 +18,7 @@ static void add_point(struct entry_outcome *o, const struct reproduction_point *
     case OUTCOME_PUBLISHED_ZERO:
         o->zero_published_points++;
         break;
-    case OUTCOME_NONE:
+    case OUTCOME_NOT_COMPARABLE:
         o->unpredictable_points++;
         break;
     case OUTCOME_ERROR:

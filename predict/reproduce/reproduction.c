@@ -290,8 +290,8 @@ static void judge_row(struct reproduction *r, struct reproduction_point *point)
     point->error = judged->result.relative_error;
     point->counts_in_means = judged->counts_in_means;
     point->reason =
-        judged->result.error_reason != NULL ? judged->result.error_reason : judged->remark;
-    if (row->metric == METRIC_PEAK_HBM && !external_is_as_run(row)) {
+        judged->result.prediction_error != NULL ? judged->result.prediction_error : judged->remark;
+    if (row->metric == METRIC_PEAK_HBM && !external_is_run_as_described(row)) {
         point->counts_in_means = false;
         point->reason = row->cells[EXTERNAL_AS_RUN];
     }

@@ -142,12 +142,12 @@ static double predicted_bytes_to_compare(enum external_metric metric,
 static struct external_result judge_row(const struct external_run *row,
                                         const struct external_answer *answer)
 {
-    struct external_result result = external_unknown_result();
-    result.error_reason = answer->error;
+    struct external_result result = external_make_unknown_result();
+    result.prediction_error = answer->error;
     if (!answer->has_succeeded)
         return result;
     result.outcome = answer->verdict.fits ? OUTCOME_OK : OUTCOME_WRONG;
-    result.error_reason = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
+    result.prediction_error = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
     result.step_s = answer->step_s;
     result.relative_error = row->step_s / answer->step_s - 1;
     result.peak_bytes = answer->peak_bytes;

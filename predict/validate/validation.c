@@ -197,7 +197,7 @@ void validation_predict(const struct validation *v, size_t job, struct validated
         status = subsequence_predict_row_figure(&answer->activation_bytes_or_copy_s, &setup,
                                                 row->metric, &diag);
     } else if (status == STATUS_OK && searches_by_doubling(row)) {
-        search_longest(&setup, !row->is_least, answer, &diag);
+        search_longest(&setup, !row->is_lower_bound, answer, &diag);
     } else if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN) {
         status = search_longest_among_layouts(v, row, answer, &diag);
     } else if (status == STATUS_OK) {
@@ -260,7 +260,7 @@ static bool same_prediction(const struct external_run *a, const struct external_
     return strcmp(a->cells[EXTERNAL_ARGS], b->cells[EXTERNAL_ARGS]) == 0 &&
            strcmp(a->cells[EXTERNAL_AGAINST], b->cells[EXTERNAL_AGAINST]) == 0 &&
            a->gpus == b->gpus && a->seq_len == b->seq_len &&
-           strcmp(a->place.name, b->place.name) == 0 && a->is_least == b->is_least &&
+           strcmp(a->place.name, b->place.name) == 0 && a->is_lower_bound == b->is_lower_bound &&
            (is_of_step || a->metric == b->metric);
 }
 
@@ -330,9 +330,9 @@ static void judge_length(struct validation *v, size_t i, const struct validated_
     const struct external_run *row = &v->rows->rows[i];
     struct validated_row *out = &v->row[i];
     double longest = (double)answer->longest_tokens;
-    bool right = !row->is_number ? answer->longest_tokens == 0
-                 : row->is_least ? longest >= row->value
-                                 : longest == row->value;
+    bool right = !row->is_number       ? answer->longest_tokens == 0
+                 : row->is_lower_bound ? longest >= row->value
+                                       : longest == row->value;
     out->result.outcome = right ? OUTCOME_RIGHT : OUTCOME_WRONG;
     if (answer->longest_tokens > 0)
         out->result.predicted = longest;
@@ -352,14 +352,14 @@ static void judge_row(struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->rows[i];
     struct validated_row *out = &v->row[i];
-    out->result = external_unknown_result();
+    out->result = external_make_unknown_result();
     if (out->run_index == SIZE_MAX) {
-        out->result.outcome = OUTCOME_NONE;
+        out->result.outcome = OUTCOME_NOT_COMPARABLE;
         return;
     }
     const struct validated_run *answer = &v->answer[out->run_index];
     if (!answer->has_succeeded) {
-        out->result.error_reason = answer->error;
+        out->result.prediction_error = answer->error;
         return;
     }
     switch (row->metric) {
@@ -411,7 +411,7 @@ static void judge_row(struct validation *v, size_t i)
     case METRIC_SEQUENCES_PER_S:
     case METRIC_TFLOPS:
     case METRIC_COUNT:
-        out->result.error_reason =
+        out->result.prediction_error =
             "this metric is compared only of a training step: give measured_step_s";
         break;
     }

@@ -183,7 +183,7 @@ static enum opaque_cost opaque_cost_of_memory_operator(const struct recorded_sch
     switch ((enum step_event_kind)event->kind) {
     case STEP_REDUCTION:
         return OPAQUE_REDUCE;
-    case STEP_INDEX:
+    case STEP_INDEXING:
         return operator_name_contains(event, "scatter") ||
                        operator_name_contains(event, "index_put") ||
                        operator_name_contains(event, "index_add") ||

@@ -94,7 +94,7 @@ static void a_longest_length_is_searched_among_layouts(void)
     CHECK_INT("right", v.row[0].result.outcome, OUTCOME_RIGHT);
     CHECK_CLOSE("longest", v.row[0].result.predicted, 65536, 0);
     CHECK("beyond", !v.answer[v.row[0].run_index].next_verdict.fits);
-    CHECK_INT("layout", v.row[1].result.outcome, OUTCOME_NONE);
+    CHECK_INT("layout", v.row[1].result.outcome, OUTCOME_NOT_COMPARABLE);
     CHECK_INT("at least", v.row[5].result.outcome, OUTCOME_RIGHT);
     validation_release(&v);
     external_release(&rows);
@@ -115,7 +115,7 @@ static void counts_column_leaves_rows_out(void)
     CHECK_TEXT("why", v.row[1].remark, "a reason");
     CHECK_INT("one prediction", (int64_t)v.row[1].run_index, (int64_t)v.row[0].run_index);
     CHECK_INT("outcome", v.row[2].result.outcome, OUTCOME_ERROR);
-    CHECK_TEXT("contradiction", v.row[2].result.error_reason,
+    CHECK_TEXT("contradiction", v.row[2].result.prediction_error,
                "the options in column args make 4, but column gpus says 8");
     CHECK("the convention is one of the args",
           fabs(v.row[3].result.predicted / v.row[0].result.predicted - 1) > 0.01);

@@ -159,7 +159,7 @@ static const struct {
     const char *call, *words;
     enum status status;
     int after; /* number of calls that succeed before */
-} refusals[] = {
+} unrequested_link_refusals[] = {
     {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 0},
     {"cudaDeviceSynchronize",
      "op 1 (fill, stream compute) cudaDeviceSynchronize (after its first launch): ", STATUS_NO, 1},
@@ -222,16 +222,18 @@ static void failed_reads_of_results_fail_the_run(void)
 
 static void refused_calls_are_named(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(unrequested_link_refusals); i++) {
         struct hand h;
         if (hand_load(&h, text)) {
             h.options.records_trace = true;
             h.options.hogged_sm_count = 1;
-            emulator_fails = refusals[i].call;
-            emulator_fails_after = refusals[i].after;
-            CHECK_INT(refusals[i].call, hand_run(&h), refusals[i].status);
-            if (!CHECK(refusals[i].call,
-                       h.diag.text != NULL && strstr(h.diag.text, refusals[i].words) != NULL))
+            emulator_fails = unrequested_link_refusals[i].call;
+            emulator_fails_after = unrequested_link_refusals[i].after;
+            CHECK_INT(unrequested_link_refusals[i].call, hand_run(&h),
+                      unrequested_link_refusals[i].status);
+            if (!CHECK(unrequested_link_refusals[i].call,
+                       h.diag.text != NULL &&
+                           strstr(h.diag.text, unrequested_link_refusals[i].words) != NULL))
                 printf("%s", h.diag.text != NULL ? h.diag.text : "no message\n");
             emulator_fails = NULL;
         }

@@ -40,8 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct external_result *result = heap_zalloc(all.row_count + 1, sizeof *result);
     for (size_t i = 0; i < all.row_count; i++) {
         check_row(&all.rows[i]);
-        result[i] = external_unknown_result();
-        result[i].error_reason = all.rows[i].cells[EXTERNAL_NOTE];
+        result[i] = external_make_unknown_result();
+        result[i].prediction_error = all.rows[i].cells[EXTERNAL_NOTE];
     }
     if (status == STATUS_OK) {
         external_print_columns(&first);

@@ -189,9 +189,9 @@ static void the_file_is_read_back(void)
     fixture_release(&f);
 }
 
-/* ---- refusals ---- */
+/* ---- unrequested_link_refusals ---- */
 
-/* Each function adds the points of a row of `refusals`. */
+/* Each function adds the points of a row of `unrequested_link_refusals`. */
 
 static void add_one_product(struct calibrate_fixture *f)
 {
@@ -293,7 +293,7 @@ static const struct {
     void (*make)(struct calibrate_fixture *f);
     enum status status;
     const char *message; /* the beginning of the message */
-} refusals[] = {
+} unrequested_link_refusals[] = {
     {"one point", add_one_product, STATUS_NO,
      "error: matmul: m is 4096 in every point; the time that grows with it and the time that does "
      "not cannot be fitted apart: add products"},
@@ -326,19 +326,19 @@ static const struct {
 
 static void undeterminable_costs_are_refused(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(unrequested_link_refusals); i++) {
         struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", 0);
-        refusals[i].make(&f);
+        unrequested_link_refusals[i].make(&f);
         struct calibrate_options options = {0};
-        CHECK_INT(refusals[i].label,
+        CHECK_INT(unrequested_link_refusals[i].label,
                   calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
-                  refusals[i].status);
+                  unrequested_link_refusals[i].status);
         char begin[256];
-        snprintf(begin, sizeof begin, "%.*s", (int)strlen(refusals[i].message),
+        snprintf(begin, sizeof begin, "%.*s", (int)strlen(unrequested_link_refusals[i].message),
                  f.diag.text ? f.diag.text : "");
-        CHECK_TEXT(refusals[i].label, begin, refusals[i].message);
-        CHECK_INT(refusals[i].label, f.diag.error_count, 1);
+        CHECK_TEXT(unrequested_link_refusals[i].label, begin, unrequested_link_refusals[i].message);
+        CHECK_INT(unrequested_link_refusals[i].label, f.diag.error_count, 1);
         fixture_release(&f);
     }
 }

@@ -58,14 +58,14 @@ static enum status compare_text(struct fixture *f, const char *predicted, const 
 
 /* Checks the i-th group of the comparison by kind, stream, phase or rank. Groups without a name are
  * checked for their seconds only. off_s: the sum of the absolute errors of the group's ops. */
-static void check_group(const struct comparison *c, enum compare_by by, size_t i, const char *name,
-                        double predicted_s, double measured_s, double off_s)
+static void check_group(const struct comparison *c, enum compare_criterion by, size_t i,
+                        const char *name, double predicted_s, double measured_s, double off_s)
 {
     struct compare_group *group;
     size_t count = compare_list_groups(c, by, &group);
     if (CHECK(name, i < count)) {
         if (group[i].name != NULL)
-            CHECK_TEXT(compare_by_name(by), group[i].name, name);
+            CHECK_TEXT(compare_criterion_name(by), group[i].name, name);
         CHECK_CLOSE(name, group[i].predicted_s, predicted_s, 1e-12);
         CHECK_CLOSE(name, group[i].measured_s, measured_s, 1e-12);
         CHECK_CLOSE(name, group[i].absolute_error_s, off_s, 1e-12);
@@ -109,7 +109,7 @@ static void rows_without_a_partner_are_counted(void)
     CHECK_INT("measured", (int64_t)f.comparison.measured.unmatched_rows, 2);
     CHECK_CLOSE("measured time", f.comparison.measured.unmatched_s, 3, 1e-12);
     CHECK_CLOSE("the smaller share", f.comparison.matched_time_share, 0.75, 1e-12);
-    CHECK_INT("no verdict", compare_judge(&f.comparison, 10), VERDICT_NONE);
+    CHECK_INT("no verdict", compare_verdict_of(&f.comparison, 10), VERDICT_NONE);
     fixture_release(&f);
     compare_text(&f, "0,compute,0,matmul,forward,linear,0,-1,-1,0,1,0,0\n",
                  "0,compute,0,attention,forward,linear,0,-1,-1,0,1,0,0\n");
@@ -131,7 +131,7 @@ static void compared_steps_give_their_median(void)
     CHECK_CLOSE("fastest", f.comparison.shortest_step_s, 1, 1e-12);
     CHECK_CLOSE("slowest", f.comparison.longest_step_s, 9, 1e-12);
     CHECK_CLOSE("busy a step", f.comparison.measured.busy_s, 4, 1e-12);
-    CHECK_INT("verdict", compare_judge(&f.comparison, 0.01), VERDICT_WITHIN);
+    CHECK_INT("verdict", compare_verdict_of(&f.comparison, 0.01), VERDICT_WITHIN);
     fixture_release(&f);
 }
 
@@ -211,7 +211,7 @@ static void the_verdict_is_about_the_step_and_memory(void)
         CHECK_INT(rows[i].label,
                   compare_own(&f.comparison, &f.predicted, &f.measured, "m.csv", &f.diag),
                   STATUS_OK);
-        CHECK_INT(rows[i].label, compare_judge(&f.comparison, 0.1), rows[i].verdict);
+        CHECK_INT(rows[i].label, compare_verdict_of(&f.comparison, 0.1), rows[i].verdict);
         fixture_release(&f);
     }
 }
@@ -287,8 +287,8 @@ static void another_model_gets_no_verdict(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f;
         CHECK_INT(rows[i].label, compare_files(&f, rows[i].predicted, rows[i].measured), STATUS_OK);
-        CHECK(rows[i].label, f.comparison.matched_time_share < COMPARE_MATCH_MIN);
-        CHECK_INT(rows[i].label, compare_judge(&f.comparison, 10), VERDICT_NONE);
+        CHECK(rows[i].label, f.comparison.matched_time_share < COMPARE_MATCHED_SHARE_MIN);
+        CHECK_INT(rows[i].label, compare_verdict_of(&f.comparison, 10), VERDICT_NONE);
         fixture_release(&f);
     }
 }

@@ -133,7 +133,7 @@ static void external_rows_group_by_key_value(void)
         CHECK("none", !external_are_in_same_group(&row[1], &row[1], "split"));
         const char *value = external_group_value(&row[2], "split", &size);
         CHECK("value", value != NULL && size == 2 && strncmp(value, "12", 2) == 0);
-        CHECK("least", row[3].is_least && row[3].is_counted && !row[0].is_least);
+        CHECK("least", row[3].is_lower_bound && row[3].is_counted && !row[0].is_lower_bound);
     }
     fixture_release(&f);
 }
@@ -239,8 +239,9 @@ static void results_are_appended_to_input_rows(void)
         "\"error: x: 1,5; y\"\n";
     struct fixture f = {0}, again = {0};
     struct text out = {0};
-    struct external_result result[3] = {external_unknown_result(), external_unknown_result(),
-                                        external_unknown_result()};
+    struct external_result result[3] = {external_make_unknown_result(),
+                                        external_make_unknown_result(),
+                                        external_make_unknown_result()};
     result[0].outcome = OUTCOME_OK;
     result[0].step_s = 2;
     result[0].relative_error = 0.25;
@@ -249,7 +250,7 @@ static void results_are_appended_to_input_rows(void)
     result[0].memory_error = 0;
     result[1].outcome = OUTCOME_WRONG;
     result[1].predicted_text = "fits";
-    result[2].error_reason = "x: 1,5\ny\n";
+    result[2].prediction_error = "x: 1,5\ny\n";
     CHECK_INT("parse", parse(&f, COLUMNS "\n" ROW "\n"), STATUS_OK);
     CHECK_INT("figures",
               parse(&f,
@@ -300,7 +301,8 @@ static void csv_columns_are_found_by_name(void)
         CHECK("nothing said", row[0].is_counted);
         CHECK("yes, whatever the note says", row[1].is_counted);
         CHECK("a reason", !row[2].is_counted);
-        CHECK("as run", external_is_as_run(&row[0]) && !external_is_as_run(&row[1]));
+        CHECK("as run",
+              external_is_run_as_described(&row[0]) && !external_is_run_as_described(&row[1]));
         CHECK("the usual set",
               external_is_in_set(&row[0], "") && external_is_in_set(&row[2], "later"));
         CHECK("first of a set", external_is_first_of_set(&f.runs, 0) &&

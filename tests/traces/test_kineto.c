@@ -163,12 +163,12 @@ static void write_host_calls_by_step(struct text *out, const struct kineto_issue
                             1e6 * step->issue_calls_by_kind[kind].total_call_s,
                             1e6 * step->issue_calls_by_kind[kind].total_gap_s);
         text_printf(out, "held %zu, pauses %zu of %.1f, idle starts %zu in %.1f\n",
-                    step->calls_that_waited_for_gpu, step->pause_count, 1e6 * step->total_pause_s,
+                    step->calls_that_waited_for_gpu, step->pause_count, 1e6 * step->sum_of_pauses_s,
                     step->launches_into_empty_stream, 1e6 * step->total_idle_start_s);
     }
     text_printf(out, "queued %zu in %.1f, graphs %zu\n", issue->queued_gap_count,
                 issue->queued_gap_count > 0 ? 1e6 * issue->gaps_of_queued_gpu_work_s[0] : 0,
-                issue->graph_launches);
+                issue->graph_launch_count);
 }
 
 /* Checks the calls of a recording; wanted: lines of write_host_calls_by_step(). */

@@ -27,7 +27,7 @@ static void rows_are_printed_as_they_were_read(void)
         CHECK_TEXT("run", row[0].run, "3: ulysses, 8");
         CHECK_TEXT("laboratory", row[0].laboratory, "Lab");
         CHECK_TEXT("context", row[0].context, "ulysses");
-        CHECK("several", row[0].several_nodes && !row[1].several_nodes);
+        CHECK("several", row[0].spans_several_nodes && !row[1].spans_several_nodes);
         CHECK("host", row[0].host_optimizer);
         CHECK_INT("stages", row[0].pp, 2);
         CHECK_INT("tokens", row[0].seq_len, 131072);

@@ -15,7 +15,7 @@ static void a_label_keeps_its_id(void)
     CHECK_INT("again", trace_label_id(&trace, "compute"), compute);
     CHECK_TEXT("text", trace.labels[comm], "comm.cp");
     uint16_t part = 0;
-    CHECK("part of a longer text", trace_try_label_id(&trace, "compute2", 7, &part));
+    CHECK("part of a longer text", trace_find_or_add_label(&trace, "compute2", 7, &part));
     CHECK_INT("part of a longer text", part, compute);
     trace_release(&trace);
 }
@@ -30,8 +30,8 @@ static void labels_fill_up_to_the_limit_and_no_further(void)
             CHECK_INT(text, trace_label_id(&trace, text), i);
     }
     uint16_t label = 0;
-    CHECK("one too many", !trace_try_label_id(&trace, "x", 1, &label));
-    CHECK("an old one is still found", trace_try_label_id(&trace, "l65535", 6, &label));
+    CHECK("one too many", !trace_find_or_add_label(&trace, "x", 1, &label));
+    CHECK("an old one is still found", trace_find_or_add_label(&trace, "l65535", 6, &label));
     CHECK_INT("its id", label, 65535);
     trace_release(&trace);
 }
