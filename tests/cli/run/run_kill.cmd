@@ -38,7 +38,7 @@ for output in --json "--cluster-out $T/none.json"; do
     dd if=/dev/zero of=$T/full bs=4096 oflag=nonblock 2> $T/note || true
     longhaul bench --within 1e-9 $output > $T/out 2> $T/full &
     pid=$!
-    until grep -q '^SigCgt:.*[4-7c-f]...$' /proc/$pid/status; do sleep 0.01; done
+    until grep -q '^SigCgt:.*[4-7c-f]...$' /proc/$pid/status; do test -e /proc/$pid || break; sleep 0.01; done
     kill -TERM $pid
     cat <&9 > $T/drained &
     drain=$!
@@ -46,6 +46,7 @@ for output in --json "--cluster-out $T/none.json"; do
     echo "nothing measured: exit $code"
     while test "0$(lines ended $T/drained)" -lt 1; do sleep 0.01; done
     kill $drain
+    wait $drain 2> $T/note || true # it must not drain what fills the pipe for the next one
     grep -a -o 'bench: .*' $T/drained
 done
 exec 9<&-
