@@ -12,13 +12,13 @@
 /* ---- the place of a rank in the mesh ---- */
 
 struct mesh_axis_coordinates {
-    uint32_t coordinate[MESH_AXES_MAX];
+    uint32_t coordinate_by_axis[MESH_AXES_MAX];
 };
 
 static struct mesh_axis_coordinates mesh_coordinates_of_rank(const struct ir *ir, uint32_t rank)
 {
     struct mesh_axis_coordinates place = {{0}};
-    mesh_coordinates(&ir->mesh, rank, place.coordinate);
+    mesh_coordinates(&ir->mesh, rank, place.coordinate_by_axis);
     return place;
 }
 
@@ -32,7 +32,7 @@ static uint32_t mesh_index_along_axes(const struct ir *ir,
     *size = 1;
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
         if (axes >> a & 1) {
-            index = index * ir->mesh.axis[a].size + place->coordinate[a];
+            index = index * ir->mesh.axis[a].size + place->coordinate_by_axis[a];
             *size *= ir->mesh.axis[a].size;
         }
     return index;
@@ -53,12 +53,12 @@ static bool is_first_of_equal_ranks(const struct ir *ir, uint32_t rank, uint32_t
 {
     struct mesh_axis_coordinates place = mesh_coordinates_of_rank(ir, rank), first = place;
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
-        for (uint32_t c = 0; (axes >> a & 1) && c < place.coordinate[a]; c++) {
-            first.coordinate[a] = c;
+        for (uint32_t c = 0; (axes >> a & 1) && c < place.coordinate_by_axis[a]; c++) {
+            first.coordinate_by_axis[a] = c;
             if (role_has_rank(&ir->mesh, &ir->role[role],
-                              mesh_rank_at(&ir->mesh, first.coordinate)))
+                              mesh_rank_at(&ir->mesh, first.coordinate_by_axis)))
                 return false;
-            first.coordinate[a] = place.coordinate[a];
+            first.coordinate_by_axis[a] = place.coordinate_by_axis[a];
         }
     return true;
 }

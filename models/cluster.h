@@ -249,7 +249,8 @@ enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int6
                               struct loopback copies, struct diag *diag);
 
 /* True if a fact was measured on the machine that the cluster's file describes: the file says so in its member "how",
- * or it has a spread, as `calibrate` writes one. Other facts come from data sheets or published steps, or are inferred.
+ * or it has a spread, as `calibrate` writes one. Other facts come from data sheets or published steps, or are
+ * inferred, estimated or assumed.
  * False if fact is NULL. */
 bool cluster_fact_is_measured(const struct cluster_fact *fact);
 

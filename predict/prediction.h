@@ -165,7 +165,7 @@ double prediction_step_lower_bound_s(const struct prediction *prediction);
 struct prediction_sums {
     double kernels_s, issue_s;
 };
-struct prediction_sums prediction_rank_sums(const struct prediction *prediction);
+struct prediction_sums prediction_sums_of_first_rank(const struct prediction *prediction);
 
 /* Does prediction_memory() and prediction_time(), without notes. */
 enum status prediction_make(struct prediction *answer, const struct prediction_question *question,

@@ -321,7 +321,7 @@ double prediction_step_lower_bound_s(const struct prediction *p)
     return most_s;
 }
 
-struct prediction_sums prediction_rank_sums(const struct prediction *p)
+struct prediction_sums prediction_sums_of_first_rank(const struct prediction *p)
 {
     struct shape_costs costs = {0};
     uint32_t *even = uniform_mark_guards(&p->ir, p->setup->uniform_above_ranks);

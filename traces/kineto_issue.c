@@ -168,8 +168,9 @@ static void add_idle_start_time_of_call(const struct gpu_work *w, const struct k
 
 /* The facts about earlier calls that add_call() needs. */
 struct calls_so_far {
-    size_t launched_kernels; /* number of kernels and copies that all earlier calls started */
-    double last_call_end_us; /* < 0: there is no earlier call in the step */
+    size_t
+        kernels_of_earlier_launches; /* number of kernels and copies that all earlier calls started */
+    double last_call_end_us;         /* < 0: there is no earlier call in the step */
     /* the operator of the last call in the step that started work, if that was the launch of a
      * kernel; UINT32_MAX: it was not, or the operator is unknown */
     uint32_t last_operator_event;
@@ -205,7 +206,7 @@ static struct starting_call describe_starting_call(const struct gpu_work *w,
         .is_first = so_far->last_call_end_us < 0,
         .may_have_waited_for_gpu =
             strstr(kernel, "Pageable") != NULL ||
-            so_far->launched_kernels >= begun_kernel_count + QUEUE_ALMOST_FULL,
+            so_far->kernels_of_earlier_launches >= begun_kernel_count + QUEUE_ALMOST_FULL,
         .is_graph_launch = count > 1,
         .is_launch_of_same_operator =
             kind == CALL_LAUNCH && issued->kineto_event_of_operator != UINT32_MAX &&
@@ -262,7 +263,7 @@ static void add_call(const struct gpu_work *w, const struct kineto_starting_even
             if (add_starting_call(&call, step) && call.kind == CALL_LAUNCH)
                 add_idle_start_time_of_call(w, event, started->event_index, step, issue);
         }
-        so_far->launched_kernels += count;
+        so_far->kernels_of_earlier_launches += count;
         so_far->last_operator_event =
             call.kind == CALL_LAUNCH ? issued->kineto_event_of_operator : UINT32_MAX;
     }

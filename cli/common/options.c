@@ -456,7 +456,7 @@ void options_put_command(struct text *out, const struct options *options,
         }
 }
 
-bool options_find_in_command(const char *command, const char *name, struct text *value)
+bool options_find_in_written_command(const char *command, const char *name, struct text *value)
 {
     struct arena arena = {0};
     char **word = NULL;

@@ -124,7 +124,7 @@ void options_put_command(struct text *out, const struct options *options,
 
 /* Finds the value of an option in a command line that options_put_command() wrote, as headers of files have it, and
  * sets *value to it. Returns false, with *value empty, if the command does not have the option, or is NULL. */
-bool options_find_in_command(const char *command, const char *name, struct text *value);
+bool options_find_in_written_command(const char *command, const char *name, struct text *value);
 
 /* Appends the help of all sets: the options with their values, descriptions and defaults, in lines of at most 100
  * columns. Options in without[] are left out. */

@@ -336,7 +336,7 @@ void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, 
     const char *command = table_header_value(view->table, "command");
     struct text title = {0}, value = {0};
     for (size_t i = 0; i < ARRAY_LEN(shown); i++)
-        if (options_find_in_command(command, shown[i].option, &value))
+        if (options_find_in_written_command(command, shown[i].option, &value))
             text_printf(&title, "%s%s%s", title.size > 0 ? ", " : "", value.data,
                         strcmp(value.data, "1") == 0 ? shown[i].one : shown[i].many);
     for (size_t a = 0; a < view->axis_count; a++)

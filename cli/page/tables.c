@@ -227,9 +227,9 @@ enum status page_of_sweep(struct page *page, const struct table *sweep, const ch
     }
     for (size_t a = 0; a < summary.axis_count; a++)
         text_printf(&text, "%s%s", a == 0 ? "over " : ", ", sweep->column_name[a]);
-    bool has_model = options_find_in_command(command, "model", &model);
-    bool has_cluster = options_find_in_command(command, "cluster", &cluster);
-    bool has_costs = options_find_in_command(command, "costs", &costs);
+    bool has_model = options_find_in_written_command(command, "model", &model);
+    bool has_cluster = options_find_in_written_command(command, "cluster", &cluster);
+    bool has_costs = options_find_in_written_command(command, "costs", &costs);
     if (has_model)
         text_printf(&text, "; %s", model.data);
     if (has_cluster)

@@ -53,15 +53,15 @@ static double padding_percent(const struct packed_batch *b)
  * rank: "rank 5 (dp=1 cp=2)". */
 static void put_rank_and_indices(struct text *line, const struct mesh *mesh, uint32_t rank)
 {
-    uint32_t coordinate[MESH_AXES_MAX];
+    uint32_t coordinate_by_axis[MESH_AXES_MAX];
     const char *before = " (";
-    mesh_coordinates(mesh, rank, coordinate);
+    mesh_coordinates(mesh, rank, coordinate_by_axis);
     text_printf(line, "rank %u", rank);
     for (uint32_t a = 0; a < mesh->axis_count; a++) {
         const char *name = mesh->axis[a].name;
         if (mesh->axis[a].size == 1 || (strncmp(name, "dp", 2) != 0 && strncmp(name, "cp", 2) != 0))
             continue;
-        text_printf(line, "%s%s=%u", before, name, coordinate[a]);
+        text_printf(line, "%s%s=%u", before, name, coordinate_by_axis[a]);
         before = " ";
     }
     text_puts(line, before[1] == '(' ? "" : ")");

@@ -37,7 +37,7 @@ struct cuda_array {
 
 enum { CUDA_SCRATCH_ALIGNMENT = 256 };
 
-/* ---- functions of elements: kernels_pointwise.cu ---- */
+/* ---- functions of elements: kernels_pointwise.cu; to 8 bits: kernels_quantise.cu ---- */
 
 int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int64_t count,
              cudaStream_t stream);

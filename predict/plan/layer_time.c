@@ -80,7 +80,7 @@ struct layer_lower_bound layer_kernel_sums(const struct setup *setup, const stru
         struct prediction p = {0};
         bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
         if (made)
-            sums[i] = prediction_rank_sums(&p);
+            sums[i] = prediction_sums_of_first_rank(&p);
         prediction_release(&p);
         if (!made)
             return layer;

@@ -13,7 +13,7 @@ struct repeat_finder {
     const struct role *role;
     uint32_t role_index; /* index of the role */
     /* [buffers] the first op of the role that reads or writes each buffer; IR_NONE: none does */
-    const uint32_t *first_op;
+    const uint32_t *first_op_by_buffer;
     uint32_t first_run; /* index of the role's first run */
 };
 
@@ -99,7 +99,7 @@ static bool buffers_correspond(const struct repeat_finder *f, uint32_t op, int32
         return false;
     if (liveness_is_persistent(ir, a))
         return true;
-    uint32_t first_a = f->first_op[a], first_b = f->first_op[b];
+    uint32_t first_a = f->first_op_by_buffer[a], first_b = f->first_op_by_buffer[b];
     return operand_index_of(ir, first_a, a) == operand_index_of(ir, first_b, b) &&
            repeats_correspond(&ir->repeats, first_a, value, first_b, step) &&
            (first_a != op || free_sets_correspond(ir, a, value, b, step));
@@ -154,12 +154,12 @@ static bool iterations_correspond(const struct repeat_finder *f, const struct re
     return true;
 }
 
-bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op)
+bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op_by_buffer)
 {
     struct repeat_finder f = {.ir = ir,
                               .role = &ir->role[role],
                               .role_index = role,
-                              .first_op = first_op,
+                              .first_op_by_buffer = first_op_by_buffer,
                               .first_run = ir->repeats.run_count};
     if (role >= ir->role_count)
         return false;

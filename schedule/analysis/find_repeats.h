@@ -10,12 +10,12 @@
 
 /* Finds the runs of a role by the labels of its ops, and appends them to ir->repeats.run. The role's list must be
  * complete. The caller has set these members of ir->repeats: copies_per_gap, first_copied_value, iterations_are_units
- * and layers_per_period. first_op: by buffer, the first op of the role that reads or writes it.
+ * and layers_per_period. first_op_by_buffer: by buffer, the first op of the role that reads or writes it.
  *
  * Returns true if the list can be used as a short list. That holds if there are runs, if each has at least two
  * iterations before its gap and one after it, if every op of the layers or units on both sides of the gap belongs to a
  * run, and if the two iterations at each gap are isomorphic: they refer to corresponding ops and buffers. */
-bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op);
+bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op_by_buffer);
 
 /* Returns the number of instances that a persistent buffer has in the whole list: 1 + copies_per_gap if it belongs to
  * the layers that are copied, else 1. */

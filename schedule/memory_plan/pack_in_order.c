@@ -19,7 +19,8 @@ struct hole_list {
     struct reusable_bytes *row; /* ordered by address */
     size_t count, capacity;
     uint64_t first_untouched_byte; /* bytes from here on have never been taken */
-    uint32_t placed_ranges; /* number of live ranges placed since join_holes() was last called */
+    uint32_t
+        ranges_placed_since_join; /* number of live ranges placed since join_holes() was last called */
 };
 
 /* Adds the bytes of live range i, which has ended for some class, as a hole. */
@@ -52,7 +53,7 @@ static void join_holes(struct hole_list *h, uint32_t now)
             h->row[kept++] = hole;
     }
     h->count = kept;
-    h->placed_ranges = 0;
+    h->ranges_placed_since_join = 0;
 }
 
 static inline bool may_reuse_hole(const struct live_ranges *t, const struct reusable_bytes *hole,
@@ -107,7 +108,7 @@ static void place_in_free_run(struct hole_list *h, uint64_t *offset, uint32_t i,
     h->count -= gone - run.hole;
     h->first_untouched_byte = end > h->first_untouched_byte ? end : h->first_untouched_byte;
     offset[i] = run.begin;
-    if (++h->placed_ranges > JOIN_EVERY + h->count / JOIN_PARTS)
+    if (++h->ranges_placed_since_join > JOIN_EVERY + h->count / JOIN_PARTS)
         join_holes(h, h->t->first_use[i]);
 }
 

@@ -89,7 +89,7 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
 /* Prepares the gathers of sharded parameters in 8 bits (shard.c): keeps `largest`, and emits the cast of this rank's
  * part if the framework casts it once a step, as Megatron-FSDP does after AdamW. torchao casts it before each gather
  * (float8/fsdp_utils.py, fsdp_pre_all_gather()); then this emits nothing. */
-static void prepare_sharded_gathers(struct emit *e, uint32_t b, struct view largest)
+static void quantise_own_part_before_gathers(struct emit *e, uint32_t b, struct view largest)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
     bundle->largest_element_of_bundle = largest;
@@ -114,7 +114,7 @@ op_id early_gather_emit(struct emit *e)
             continue;
         if (bundle->narrow.i != IR_NONE && weights_shard_params(e->choices) &&
             bundle->ranks->shard_size > 1)
-            prepare_sharded_gathers(e, b, largest[b]);
+            quantise_own_part_before_gathers(e, b, largest[b]);
         else if (bundle->narrow.i != IR_NONE)
             op = gather_quantised(e, b, largest[b]);
         else if (e->choices->param_gather == PARAM_GATHER_OVERLAP &&

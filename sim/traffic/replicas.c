@@ -92,17 +92,17 @@ struct mesh replicas_planned_mesh(const struct ir *ir, const struct cluster *clu
 uint32_t replicas_rank_in_full_mesh(const struct mesh *all, const struct mesh *planned,
                                     uint32_t row)
 {
-    uint32_t coordinate[MESH_AXES_MAX];
-    mesh_coordinates(planned, row, coordinate);
-    return mesh_rank_at(all, coordinate);
+    uint32_t coordinate_by_axis[MESH_AXES_MAX];
+    mesh_coordinates(planned, row, coordinate_by_axis);
+    return mesh_rank_at(all, coordinate_by_axis);
 }
 
 uint32_t replicas_row_in_planned_mesh(const struct mesh *all, const struct mesh *planned,
                                       uint32_t rank)
 {
-    uint32_t coordinate[MESH_AXES_MAX];
-    mesh_coordinates(all, rank, coordinate);
+    uint32_t coordinate_by_axis[MESH_AXES_MAX];
+    mesh_coordinates(all, rank, coordinate_by_axis);
     for (uint32_t a = 0; a < all->axis_count; a++)
-        coordinate[a] %= planned->axis[a].size;
-    return mesh_rank_at(planned, coordinate);
+        coordinate_by_axis[a] %= planned->axis[a].size;
+    return mesh_rank_at(planned, coordinate_by_axis);
 }

@@ -290,7 +290,7 @@ static void values_are_found_in_a_command(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text value = {0};
         const char *label = rows[i].command != NULL ? rows[i].command : "no command";
-        bool found = options_find_in_command(rows[i].command, "model", &value);
+        bool found = options_find_in_written_command(rows[i].command, "model", &value);
         CHECK_INT(label, found, rows[i].value != NULL);
         CHECK_TEXT(label, found ? value.data : NULL, rows[i].value);
         text_release(&value);
