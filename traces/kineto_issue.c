@@ -168,9 +168,9 @@ static void add_idle_start_time_of_call(const struct gpu_work *w, const struct k
 
 /* The facts about earlier calls that add_call() needs. */
 struct calls_so_far {
-    size_t
-        kernels_of_earlier_launches; /* number of kernels and copies that all earlier calls started */
-    double last_call_end_us;         /* < 0: there is no earlier call in the step */
+    /* number of kernels and copies that all earlier calls started */
+    size_t kernels_of_earlier_launches;
+    double last_call_end_us; /* < 0: there is no earlier call in the step */
     /* the operator of the last call in the step that started work, if that was the launch of a
      * kernel; UINT32_MAX: it was not, or the operator is unknown */
     uint32_t last_operator_event;

@@ -19,8 +19,8 @@ struct hole_list {
     struct reusable_bytes *row; /* ordered by address */
     size_t count, capacity;
     uint64_t first_untouched_byte; /* bytes from here on have never been taken */
-    uint32_t
-        ranges_placed_since_join; /* number of live ranges placed since join_holes() was last called */
+    /* number of live ranges placed since join_holes() was last called */
+    uint32_t ranges_placed_since_join;
 };
 
 /* Adds the bytes of live range i, which has ended for some class, as a hole. */
