@@ -73,7 +73,7 @@ static enum status measure_and_print_row(size_t row, struct diag *diag)
     struct phase_seconds times = {0};
     enum status status = resolve_row(row, &setup, &choices, diag);
     struct ir ir = {0};
-    struct offsets_figures figures;
+    struct offsets_memory_figures figures;
     while (status == STATUS_OK && needs_more_rounds(&times)) {
         ir_release(&ir);
         double begin_s = processor_s();

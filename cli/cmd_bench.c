@@ -103,16 +103,16 @@ const struct option_set bench_options = {"what to measure", rows, ARRAY_LEN(rows
 /* Parses a list of kinds, "matmul,add", and marks them in kinds[]. */
 static enum status parse_kind_list(const char *list, bool *kinds, struct diag *diag)
 {
-    const char *names[WORK_KIND_COUNT];
+    const char *all_kind_names[WORK_KIND_COUNT];
     for (int i = 0; i < WORK_KIND_COUNT; i++)
-        names[i] = work_kind_info((enum work_kind)i)->name;
+        all_kind_names[i] = work_kind_info((enum work_kind)i)->name;
     for (const char *at = list; *at;) {
         size_t size = strcspn(at, ",");
         char word[64];
         snprintf(word, sizeof word, "%.*s", (int)(size < 60 ? size : 60), at);
         enum work_kind kind;
         if (!work_kind_find(at, size, &kind)) {
-            const char *near = diag_nearest(word, names, WORK_KIND_COUNT);
+            const char *near = diag_nearest(word, all_kind_names, WORK_KIND_COUNT);
             return diag_error(diag, (struct loc){.name = "--kinds"}, STATUS_BAD_INPUT,
                               "'%s' is no kind of work%s%s%s", word, near ? "; did you mean '" : "",
                               near ? near : "", near ? "'?" : "");

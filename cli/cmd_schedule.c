@@ -114,8 +114,8 @@ static void print_verify_result(struct text *out, const struct ir *ir,
         if (result->failure_count > 0)
             text_printf(out, "%llu faults\n", (unsigned long long)result->failure_count);
         else
-            text_printf(out, "ok%s%s\n", result->checked_text[0] == '\0' ? "" : ": ",
-                        result->checked_text);
+            text_printf(out, "ok%s%s\n", result->what_was_checked_text[0] == '\0' ? "" : ": ",
+                        result->what_was_checked_text);
     }
     if (failures == 0)
         text_printf(out, "right: %u ops, %u buffers, %u ranks\n", ir->op.count, ir->buffer.count,
@@ -136,7 +136,7 @@ static void print_verify_json(struct text *out, const struct ir *ir,
         json_begin_object(&json, NULL);
         json_put_text(&json, "name", verify_rule_name(i));
         json_put_count(&json, "faults", report->result[i].failure_count);
-        json_put_text(&json, "checked", report->result[i].checked_text);
+        json_put_text(&json, "checked", report->result[i].what_was_checked_text);
         json_end_object(&json);
     }
     json_end_array(&json);
@@ -151,9 +151,9 @@ static void print_verify_json(struct text *out, const struct ir *ir,
 
 /* Returns the limits for the verifier: the usable bytes of a device, if a cluster is named whose devices have a
  * limit; otherwise no limit. */
-static struct verify_limits verify_limits_of(const struct setup *setup)
+static struct verify_arena_limits verify_limits_of(const struct setup *setup)
 {
-    struct verify_limits limits = {0};
+    struct verify_arena_limits limits = {0};
     double bytes = setup->cluster.device.usable_bytes;
     if (setup->cluster.name != NULL && isfinite(bytes))
         limits.bytes[MEMORY_HBM] = (uint64_t)bytes;
@@ -187,7 +187,7 @@ enum status cmd_check(const struct options *options, struct diag *diag)
                  : is_from_file ? schedule_parse(&ir, name, &file, NULL, diag)
                                 : build_schedule(&ir, &setup, options, diag);
     if (status == STATUS_OK && !core_plan) {
-        struct verify_limits limits = verify_limits_of(&setup);
+        struct verify_arena_limits limits = verify_limits_of(&setup);
         verdict = verify(&ir, &limits, name, &report, diag);
         if (options_given(options, "json"))
             print_verify_json(&out, &ir, &report);

@@ -363,7 +363,8 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
                                              assignment->ranks +
                                          rank];
             rows->peer_count = ir->layout.cp;
-            row_use_list_rows(ir, &use, rank, &rows->sent, &rows->received, &rows->held);
+            row_use_list_sent_and_received(ir, &use, rank, &rows->sent, &rows->received,
+                                           &rows->held);
             assignment->needed_rows_shape_count =
                 (assignment->needed_rows_index_by_shape[s] + 1) * assignment->ranks;
         }

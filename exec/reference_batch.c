@@ -63,7 +63,7 @@ static struct piece subsequence_of_token(const struct token_layout *layout, int6
     struct piece unit = {0, 0};
     for (uint32_t u = 0; unit.begin + unit.rows <= place; u++) {
         unit.begin += unit.rows;
-        unit.rows = (layout->tokens_of_chunk != NULL ? layout->tokens_of_chunk[u] : equal) / ranks;
+        unit.rows = (layout->tokens_by_chunk != NULL ? layout->tokens_by_chunk[u] : equal) / ranks;
     }
     return unit;
 }

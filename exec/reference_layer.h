@@ -14,7 +14,7 @@
  * feed-forward part; and the shape of its attention. */
 struct reference_layer_widths {
     size_t hidden, q, k, v, o, ffn;
-    bool applies_rope, norms_heads; /* the layer applies RoPE, or qk_norm, to q and k */
+    bool applies_rope, norms_heads_of_q_and_k; /* the layer applies RoPE, or qk_norm, to q and k */
     struct reference_heads heads_shape;
 };
 

@@ -39,10 +39,10 @@ static double *prepare_heads(struct arena *arena, struct reference_storing *to,
     const size_t dim = t->head_dim;
     const size_t norms = t->qk_norm_wide ? s : s * heads;
     const struct reference_affine own = head_norm(t, of), *norm = &own;
-    double *y = n->norms_heads
+    double *y = n->norms_heads_of_q_and_k
                     ? reference_norm(arena, norm, NORM_RMSNORM, t->norm_eps, plain, norms)
                     : copy_columns_out(arena, plain, s, heads * dim, 0, heads * dim);
-    if (n->norms_heads)
+    if (n->norms_heads_of_q_and_k)
         reference_round_stored(to, y, s * heads * dim);
     if (n->applies_rope) {
         reference_rope(y, t->rope_theta, 1, s, heads, dim, dim);
@@ -66,7 +66,7 @@ static double *prepare_heads_backward(struct arena *arena, struct reference_stor
         reference_rope(d, t->rope_theta, -1, s, heads, t->head_dim, t->head_dim);
         reference_round_stored(to, d, count);
     }
-    if (!n->norms_heads)
+    if (!n->norms_heads_of_q_and_k)
         return d;
     double *dplain = reference_zeros(arena, s, heads * t->head_dim);
     reference_norm_backward(norm, NORM_RMSNORM, t->norm_eps, dplain, d, plain,

@@ -468,7 +468,7 @@ static struct reference_routing reference_routing_of_schedule(const struct ir *i
             ir->op.layer[op] == ir->op.layer[first] && ir->op.micro[op] == ir->op.micro[first];
         units = ir->op.micro[op] >= units ? ir->op.micro[op] + 1u : units;
     }
-    ir_index_along(ir, 0, ir_axis_mask_of_name(ir, "dp"), &size);
+    ir_rank_index_along_axes(ir, 0, ir_axis_mask_of_name(ir, "dp"), &size);
     routing.routes_by_subsequence = units > ir->global_batch / size / ir->micro_batch;
     routing.row_piece_count = routing.row_piece_count > 0 ? routing.row_piece_count : 1;
     return routing;

@@ -282,7 +282,7 @@ struct work {
         struct {
             /* rows, to: rows of x and of y. parts: how many tensors of that many rows lie one after the other. width:
              * elements of a row. take: enum take_order. round: 1 + the round of a plan of tiles; 0: rows are needed
-             * rows (schedule/ir/needed.h). backward: the round is one of the backward. what: enum plan_operand.
+             * rows (schedule/ir/needed.h). backward: the round is one of the backward. what: enum plan_keys_or_queries.
              * arrived: of TAKE_GATHER, the rows of its second read, which arrived from other ranks; 0: it has one
              * read */
             int64_t rows, to, parts, width, take, sequence, window, round, backward, what, arrived;

@@ -384,7 +384,7 @@ struct suggestion_trials {
 uint64_t alternatives_allocator_bytes(const struct prediction *p)
 {
     return p->reserved.bytes[RESERVED_TENSORS] + p->reserved.bytes[RESERVED_WORKSPACES] +
-           p->reserved.bytes[RESERVED_BUCKETS] + p->reserved.bytes[RESERVED_TABLES];
+           p->reserved.bytes[RESERVED_BUCKETS] + p->reserved.bytes[RESERVED_POSITION_TABLES];
 }
 
 static void try_suggestion(void *context, size_t job, void *result)

@@ -20,9 +20,9 @@ static void add_rows_received_for_tiles(double *rows, const struct document_list
                                         const struct row_bytes *bytes)
 {
     struct core_plan plan = {.rank_count = ranks, .window_tokens = window};
-    struct coverage_load *load = heap_alloc(ranks, sizeof *load);
+    struct coverage_rank_load *load = heap_alloc(ranks, sizeof *load);
     core_plan_add_sequence(&plan, list);
-    coverage_find_loads(&plan, 0, load);
+    coverage_find_rank_loads(&plan, 0, load);
     for (uint32_t r = 0; r < ranks; r++)
         rows[r] += (double)load[r].received_keys +
                    (double)load[r].received_queries * (bytes->query + bytes->result) / bytes->key;

@@ -247,13 +247,13 @@ static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
 
 /* Returns lower bounds of the saved bytes on the device and in host memory. With activations other than `keep` and
  * `ratio`, only keys and values on the device count. Offloaded bytes are rounded up to grains
- * (profile->offload_grain_bytes), so the device may keep one grain less of a subsequence than its share. In host memory
+ * (profile->offload_multiple_of_bytes), so the device may keep one grain less of a subsequence than its share. In host memory
  * only tensors of a grain or more count, of all layers but one and of all subsequences but the last. */
 static struct saved_sequence_bytes saved_bytes_of_subsequences(const struct choices *c)
 {
     struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);
     double layers = (double)(last.end - last.first),
-           grain = (double)c->profile->offload_grain_bytes;
+           grain = (double)c->profile->offload_multiple_of_bytes;
     struct transformer share = tensor_share_of_model(c->model, c->tp, 1);
     double width = (double)(transformer_kv_columns(&share) + transformer_v_columns(&share));
     double kv = (double)c->seq / c->hp * width * (double)dtype_bytes((enum dtype)c->dtype) * layers;

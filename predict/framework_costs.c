@@ -244,7 +244,7 @@ static bool does_cuda_graph_hold_experts(const struct prediction *p)
 {
     const struct transformer *m = p->choices.model;
     const bool clamps =
-        p->profile->clamps_by_operators && m->activation == ACTIVATION_SWIGLU_CLAMPED;
+        p->profile->clamps_run_as_operators && m->activation == ACTIVATION_SWIGLU_CLAMPED;
     return p->choices.expert_capacity.pads && !clamps &&
            !(p->profile->expert_bias_by_operators && m->bias_ffn);
 }
@@ -306,15 +306,15 @@ void framework_costs_add(const struct prediction *p, const struct device_cost *c
         return;
     if (profile->router_by_operators && !profile->is_ideal)
         set_router_issue_s(p, cost, issue_s);
-    if (profile->call_per_expert && !profile->is_ideal)
+    if (profile->makes_product_call_per_expert && !profile->is_ideal)
         add_expert_call_issue_s(p, cost, issue_s);
     if (profile->host_runs_te_modules)
         host_modules_add(&p->ir, cost, issue_s);
     if (profile->expert_bias_by_operators)
         add_seconds_of_expert_biases(p, cost, work_s, issue_s);
-    if (profile->clamps_by_operators)
+    if (profile->clamps_run_as_operators)
         add_clamp_operators(p, cost, work_s, issue_s);
-    if (profile->scaled_rope_by_operators && p->choices.model->rope_scaled)
+    if (profile->scaled_rope_runs_as_operators && p->choices.model->rope_scaled)
         set_rope_operators(p, cost, work_s, issue_s);
     if (profile->core_takes_sinks)
         clear_sink_passes(p, work_s, issue_s);

@@ -9,7 +9,7 @@ static bool is_op_of_predicted_part(const struct prediction *p, uint32_t op)
     uint8_t scope = p->choices.scope, region = p->ir.op.region[op];
     if (scope == SCOPE_LAYER || scope >= SCOPE_LAYERS)
         return region != REGION_NONE;
-    if (scope == SCOPE_FETCH)
+    if (scope == SCOPE_ATTENTION_FETCHES)
         return region == REGION_OFFLOAD;
     return region == REGION_ATTENTION &&
            (scope != SCOPE_ATTENTION_BACKWARD || p->ir.op.phase[op] == PHASE_BACKWARD);
@@ -146,7 +146,7 @@ struct operator_times operator_times_of(const struct prediction *p)
         times.elapsed_s = times.exchange_s;
     else if (!times.has_all_to_all)
         times.exchange_s = 0;
-    if (p->choices.scope == SCOPE_FETCH) {
+    if (p->choices.scope == SCOPE_ATTENTION_FETCHES) {
         times.fetch_keys_and_values_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_FORWARD);
         times.fetch_all_inputs_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_BACKWARD);
         times.elapsed_s = times.fetch_keys_and_values_s + times.fetch_all_inputs_s;
@@ -171,7 +171,7 @@ enum status operator_times_find_communication(struct operator_times *times,
                                               const struct prediction *p, struct diag *diag)
 {
     struct sim_result sim = {0};
-    if (p->choices.scope == SCOPE_FETCH) { /* the part has no kernels */
+    if (p->choices.scope == SCOPE_ATTENTION_FETCHES) { /* the part has no kernels */
         times->communication_s = times->elapsed_s;
         return STATUS_OK;
     }

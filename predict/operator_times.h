@@ -8,7 +8,7 @@
 struct operator_times {
     /* seconds of the part over all ranks: to the end of its last op, from the start of its first op or from the end of
      * the ops that make its inputs. With SCOPE_LAYERS and SCOPE_LAYERS_FORWARD it is the whole simulated step, with
-     * SCOPE_EXCHANGE exchange_s, with SCOPE_FETCH the sum of both fetches */
+     * SCOPE_EXCHANGE exchange_s, with SCOPE_ATTENTION_FETCHES the sum of both fetches */
     double elapsed_s;
     /* ---- times on rank 0 ---- */
     /* seconds in which an all-to-all, or a kernel of kernels_around_all_to_alls_s, runs. Without an all-to-all it is 0. With SCOPE_EXCHANGE
@@ -23,7 +23,7 @@ struct operator_times {
     double ring_s;
     /* mean seconds of one message in the forward that passes on keys and values */
     double mean_rotation_message_s;
-    /* with SCOPE_FETCH: the seconds in which the inputs of one tile are fetched. fetch_keys_and_values_s: keys and
+    /* with SCOPE_ATTENTION_FETCHES: the seconds in which the inputs of one tile are fetched. fetch_keys_and_values_s: keys and
      * values in the forward; fetch_all_inputs_s: all inputs in the backward */
     double fetch_keys_and_values_s, fetch_all_inputs_s;
     /* on all ranks: elapsed_s if kernels took no time; 0 if there is no communication.
@@ -40,7 +40,7 @@ static inline double operator_times_kernel_s(const struct operator_times *times)
     return times->compute_s + (times->has_all_to_all ? 0 : times->kernels_around_all_to_alls_s);
 }
 
-/* Sets communication_s. For this it simulates the prediction once more, without kernels; with SCOPE_FETCH, or if the
+/* Sets communication_s. For this it simulates the prediction once more, without kernels; with SCOPE_ATTENTION_FETCHES, or if the
  * part does not communicate, it need not. */
 enum status operator_times_find_communication(struct operator_times *times,
                                               const struct prediction *prediction,

@@ -60,7 +60,7 @@ struct prediction_op prediction_describe_op(const struct prediction *p, uint32_t
     const struct repeats *r = &p->ir.repeats;
     uint16_t layer = p->ir.op.layer[op];
     bool later = r->copies_per_gap > 0 && !r->iterations_are_units && layer != IR_NONE16 &&
-                 layer / r->layers_per_period >= r->first_copied_value;
+                 layer / r->layers_per_period >= r->iteration_value_of_first_copy;
     return (struct prediction_op){
         .id = repeats_op_id_in_whole_list(r, op),
         .layer =

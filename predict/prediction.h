@@ -107,7 +107,8 @@ struct prediction {
     double even_step_s;
     double tokens_per_s_gpu;
     double jitter_s; /* seconds that measured jitter adds; the step's time contains them */
-    bool times_have_checkpoint_costs; /* the times contain the profile's host_per_checkpoint_s */
+    /* the times contain the profile's host_per_checkpoint_copy_s */
+    bool times_have_checkpoint_costs;
 
     /* ---- costs and ranks that go beyond the measured ones ---- */
     /* the reason why a cost is extrapolated: that of the shape that takes longest of those with extrapolated costs;

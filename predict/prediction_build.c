@@ -31,7 +31,7 @@ enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
  * is short, or if the question asks for the whole list. */
 static bool build_short_list(struct prediction *p, size_t first)
 {
-    if (p->question.builds_whole_list || step_max_ops(&p->choices) < LONG_LIST)
+    if (p->question.builds_whole_list || step_max_ops_of_rank(&p->choices) < LONG_LIST)
         return false;
     for (p->short_list_index = first; p->short_list_index < ARRAY_LEN(short_list_lengths);
          p->short_list_index++)
@@ -61,5 +61,5 @@ enum status prediction_build_longer(struct prediction *p, bool whole, struct dia
 bool prediction_simulates_built_list(const struct prediction *p)
 {
     return p->ir.repeats.copies_per_gap == 0 ||
-           (!p->question.is_exact && step_max_ops(&p->choices) >= LONG_TO_SIMULATE);
+           (!p->question.is_exact && step_max_ops_of_rank(&p->choices) >= LONG_TO_SIMULATE);
 }

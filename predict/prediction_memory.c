@@ -130,11 +130,11 @@ static void replay_allocator(struct prediction *p)
     if (p->has_choices) {
         held.replay.moments_allocated_in_step = p->choices.profile->moments_allocated_in_step;
         /* DeepSpeed's ZeRO-1 and ZeRO-2, which Trainer runs too, have flat tensors */
-        held.replay.tensors_allocated_singly = p->choices.profile->tensors_allocated_singly &&
-                                               p->choices.weights != CHOICE_WEIGHTS_ZERO1 &&
-                                               p->choices.weights != CHOICE_WEIGHTS_ZERO2;
+        held.replay.allocates_each_tensor_alone = p->choices.profile->allocates_each_tensor_alone &&
+                                                  p->choices.weights != CHOICE_WEIGHTS_ZERO1 &&
+                                                  p->choices.weights != CHOICE_WEIGHTS_ZERO2;
         held.has_expandable_segments = p->choices.profile->expandable_segments;
-        held.gathers_in_own_pool = p->choices.profile->gathers_in_own_pool;
+        held.allocates_gathers_in_own_pool = p->choices.profile->allocates_gathers_in_own_pool;
         held.bucket_bytes = (uint64_t)step_bucket_bytes(&p->choices);
         if (p->choices.loading == LOADING_WHOLE)
             held.whole_parameter_bytes = (uint32_t)dtype_bytes(
@@ -156,7 +156,8 @@ static double dropped_copy_share(const struct ir *ir, const struct choices *c)
     const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
     double kept = 0, copies = 0;
     routing.capacity.pads = 0;
-    for (uint32_t l = 0; l < routing.layer_count && c->expert_capacity.factor_millionths > 0; l++)
+    for (uint32_t l = 0;
+         l < routing.layer_count && c->expert_capacity.capacity_factor_millionths > 0; l++)
         if (transformer_layer_has_experts(c->model, l)) {
             kept += (double)routing_kept_rows(&routing, routing.share_list_by_layer[l], rows);
             copies += (double)(rows * routing.copies_per_token);
@@ -175,7 +176,7 @@ static void note_experts(struct diag *note, const struct ir *ir, const struct ch
         snprintf(drops, sizeof drops,
                  "; experts drop %.2g %% of the copies of tokens, which MFU counts as computed",
                  100 * dropped);
-    else if (c->expert_capacity.factor_millionths > 0)
+    else if (c->expert_capacity.capacity_factor_millionths > 0)
         snprintf(drops, sizeof drops,
                  "; no expert has more copies than its capacity, so none is dropped");
     diag_note(

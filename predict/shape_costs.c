@@ -51,7 +51,7 @@ static double host_work_s(const struct prediction *p, const struct work *work)
  * host has waited for the copy. */
 static void add_checkpoint_host_s(const struct prediction *p, struct shape_costs *costs)
 {
-    double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_s : 0;
+    double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_copy_s : 0;
     if (seconds <= 0 || p->setup->cost.is_ideal)
         return;
     bool *added = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *added);
@@ -77,12 +77,12 @@ static void add_step_host_s(const struct prediction *p, struct shape_costs *cost
 }
 
 /* Adds to issue_s the framework's time for all-to-alls and shifts, which PyTorch takes as lists of tensors (the
- * profile's host_per_tensor_list_s). An all-to-all has one tensor for each rank of the group: each is copied out, and
+ * profile's host_per_tensor_list_exchange_s). An all-to-all has one tensor for each rank of the group: each is copied out, and
  * another is allocated for the result. */
 static void add_tensor_list_host_s(const struct prediction *p, struct shape_costs *costs)
 {
     const struct device_cost *cost = &p->setup->cost;
-    double call_s = p->profile != NULL ? p->profile->host_per_tensor_list_s : 0;
+    double call_s = p->profile != NULL ? p->profile->host_per_tensor_list_exchange_s : 0;
     if (call_s <= 0 || cost->is_ideal)
         return;
     double each_s = p->profile->is_ideal ? 0 : 2 * cost->host_op_s + cost->host_kernel_s;
@@ -191,8 +191,8 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     struct device_cost fused = p->setup->cost;
     const struct device_cost *cost = &fused;
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
-    bool merges =
-        p->choices.kernels == KERNELS_COMPILED || (p->profile != NULL && p->profile->fused_merge);
+    bool merges = p->choices.kernels == KERNELS_COMPILED ||
+                  (p->profile != NULL && p->profile->merges_partial_outputs_in_one_kernel);
     if (merges && impl != ATTENTION_CPU &&
         fused.merge_bytes_per_element[impl] > FUSED_MERGE_BYTES_PER_ELEMENT)
         fused.merge_bytes_per_element[impl] = FUSED_MERGE_BYTES_PER_ELEMENT;

@@ -15,7 +15,8 @@ struct shape_costs {
     /* If all ranks are taken as the fullest context rank (sim/uniform/uniform.h), the visible pairs of that rank,
      * divided by the mean over ranks; else 0. */
     double fullest_pairs_over_mean;
-    bool has_checkpoint_costs;  /* the profile's host_per_checkpoint_s is part of host_return_s */
+    /* the profile's host_per_checkpoint_copy_s is part of host_return_s */
+    bool has_checkpoint_costs;
     struct sim_costs sim_costs; /* the arrays above, as the simulator takes them */
 };
 

@@ -62,9 +62,9 @@ static int compare_ranks(const void *a, const void *b)
 }
 
 /* Makes a schedule of recordings if they were read, and hands them to the caller or releases them. */
-static enum status make_recorded(struct ir *ir, struct schedule_recorded *recorded,
-                                 struct schedule_recorded *kept, enum status status,
-                                 struct diag *diag)
+static enum status make_schedule_of_recordings(struct ir *ir, struct schedule_recorded *recorded,
+                                               struct schedule_recorded *kept, enum status status,
+                                               struct diag *diag)
 {
     if (recorded->count > 1)
         qsort(recorded->recording, recorded->count, sizeof *recorded->recording, compare_ranks);
@@ -85,7 +85,7 @@ enum status schedule_parse(struct ir *ir, const char *name, const struct text *t
     if (text->size > 0 && text->data[0] == '{') {
         struct schedule_recorded recorded = {0};
         enum status status = add_recording(&recorded, name, text, diag);
-        return make_recorded(ir, &recorded, kept, status, diag);
+        return make_schedule_of_recordings(ir, &recorded, kept, status, diag);
     }
     enum status status = ir_parse(ir, name, text->data, text->size, diag);
     if (status == STATUS_OK && ir->op.count > 0 && !has_offsets(ir) &&
@@ -131,8 +131,8 @@ static bool has_ending(const char *name, const char *end)
 
 /* Adds the recordings of a folder, its files *.json and *.json.gz; skips hidden files. It is an error if there is
  * none. */
-static enum status add_folder(struct schedule_recorded *recorded, const char *folder,
-                              struct diag *diag)
+static enum status add_recordings_of_folder(struct schedule_recorded *recorded, const char *folder,
+                                            struct diag *diag)
 {
     const uint32_t before = recorded->count;
     enum status status = STATUS_OK;
@@ -163,7 +163,7 @@ enum status schedule_load(struct ir *ir, const char *const *path, size_t count,
     if (count == 1 && !path_is_folder(path[0]))
         return load_file(ir, path[0], kept, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = path_is_folder(path[i]) ? add_folder(&recorded, path[i], diag)
+        status = path_is_folder(path[i]) ? add_recordings_of_folder(&recorded, path[i], diag)
                                          : add_stage(&recorded, path[i], diag);
-    return make_recorded(ir, &recorded, kept, status, diag);
+    return make_schedule_of_recordings(ir, &recorded, kept, status, diag);
 }

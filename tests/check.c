@@ -46,7 +46,7 @@ static bool chosen(const char *name, int argc, char **argv)
 }
 
 /* Returns how many lists have fewer cases than days, so that some day has no case, and prints them. */
-static unsigned count_lists_with_empty_days(void)
+static unsigned count_case_lists_with_caseless_days(void)
 {
     unsigned empty = 0;
     for (size_t i = 0; i < samples; i++)
@@ -78,7 +78,7 @@ int check_run(const char *suite, const struct check_case *cases, size_t count, i
     unsigned run = CU_get_number_of_tests_run();
     unsigned failed = CU_get_number_of_tests_failed();
     if (argc < 2) /* all cases ran */
-        failed += count_lists_with_empty_days();
+        failed += count_case_lists_with_caseless_days();
     if (failed > 0 && random_used)
         printf("\nseed %llu (set CHECK_SEED to repeat it)\n", (unsigned long long)random_seed);
     if (failed > 0 && day_used)

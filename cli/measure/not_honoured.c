@@ -26,8 +26,9 @@ static bool is_compiled(const struct choices *c, bool host)
 static bool takes_other_host_time(const struct choices *c, bool host)
 {
     (void)host;
-    return c->profile->host_before_optimizer_s > 0 || c->profile->host_per_tensor_list_s > 0 ||
-           c->profile->host_per_checkpoint_s > 0;
+    return c->profile->host_before_optimizer_s > 0 ||
+           c->profile->host_per_tensor_list_exchange_s > 0 ||
+           c->profile->host_per_checkpoint_copy_s > 0;
 }
 
 static bool is_ideal(const struct choices *c, bool host)

@@ -29,9 +29,9 @@ static struct core_plan_sequence_traffic measure_traffic_of_sequence(const struc
     const struct row_bytes rows = {.key = 1, .query = 1, .result = 1};
     const struct core_sequence *s = &plan->sequence[sequence];
     const struct document_list documents = core_plan_document_list(s);
-    struct coverage_load *load = heap_alloc(plan->rank_count, sizeof *load);
+    struct coverage_rank_load *load = heap_alloc(plan->rank_count, sizeof *load);
     struct core_plan_sequence_traffic w = {0};
-    coverage_find_loads(plan, sequence, load);
+    coverage_find_rank_loads(plan, sequence, load);
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         w.visible_pairs += load[r].visible_pairs;
         if (load[r].visible_pairs > w.pairs_of_fullest) {

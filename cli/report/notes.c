@@ -163,7 +163,8 @@ void report_put_warning(struct text *out, const struct report *r)
         text_printf(out,
                     "%sthe host decides %.0f %% of the step: %g ms per checkpoint on the host, "
                     "fitted to runs of >= 8K tokens a GPU: docs/accuracy.md",
-                    out->size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_checkpoint_s);
+                    out->size > 0 ? "; " : "", 100 * host,
+                    1e3 * p->profile->host_per_checkpoint_copy_s);
     } else if (host > HOST_LAUNCH_WAIT_SHARE &&
                (p->profile == NULL || p->profile->host_before_optimizer_s <= 0))
         text_printf(out,

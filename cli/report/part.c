@@ -21,7 +21,7 @@ void report_put_scope(struct text *line, const struct report *r)
         text_release(&piece);
         return;
     }
-    if (r->prediction->choices.scope == SCOPE_FETCH) {
+    if (r->prediction->choices.scope == SCOPE_ATTENTION_FETCHES) {
         text_puts(&piece, "keys and values ");
         report_put_time(&piece, t->fetch_keys_and_values_s, t->fetch_keys_and_values_s);
         report_put_piece_after_comma(line, &piece);

@@ -256,7 +256,8 @@ static enum status check_profile(const struct table_row *row, struct loc at, str
 }
 
 /* Checks the option that a row of a table file names, and the values that the row gives it. */
-static enum status check_row(const struct table_row *row, struct loc at, struct diag *diag)
+static enum status check_table_file_row(const struct table_row *row, struct loc at,
+                                        struct diag *diag)
 {
     static const struct option_set *const sets[] = {&setup_choice_options, NULL};
     for (size_t i = 0; i < ARRAY_LEN(same); i++)
@@ -295,7 +296,7 @@ static enum status check_tables(const struct launch_tables *tables, struct diag 
             const struct table_row *row = &file->row[k];
             struct loc at = {.name = file->path, .line = row->line};
             if (row->option != NULL)
-                status = check_row(row, at, diag);
+                status = check_table_file_row(row, at, diag);
             else if (row->field == LAUNCH_PROFILE)
                 status = check_profile(row, at, diag);
         }

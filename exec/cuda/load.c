@@ -37,7 +37,8 @@ static uint64_t kernel_choice_key(const struct exec_run *run, const struct call 
 /* Adds a key to the map. Returns false if it was there already. */
 static bool insert_if_new(struct launched_operations *loaded, uint64_t key)
 {
-    for (struct id_probe p = id_map_probe(&loaded->map, key); id_map_next(&loaded->map, &p);)
+    for (struct id_probe p = id_map_probe(&loaded->map, key);
+         id_map_next_row_with_hash(&loaded->map, &p);)
         if (loaded->keys[p.row] == key)
             return false;
     if (loaded->count == loaded->capacity) {

@@ -43,7 +43,7 @@ static void find_layers_of_candidate(struct rate_search *s, size_t i)
     node->next_candidate_step = STAGE_SHORT;
     if (resolve_choices(&c, request, NULL, NULL) != STATUS_OK)
         return;
-    node->upper_bound_of_ops = step_max_ops(&c) * c.pp;
+    node->upper_bound_of_ops = step_max_ops_of_rank(&c) * c.pp;
     if (!layer_key_make(&key, &c, request, true))
         return;
     node->next_candidate_step = STAGE_LAYER;

@@ -43,7 +43,7 @@ static bool recomputes_modules(const struct choices *c)
 
 static bool drops_expert_copies(const struct choices *c)
 {
-    return c->expert_capacity.factor_millionths > 0;
+    return c->expert_capacity.capacity_factor_millionths > 0;
 }
 
 static bool dispatches_by_allgather(const struct choices *c)

@@ -84,7 +84,8 @@ static bool has_grad_sync_other_than(const struct choices *c, uint8_t usual)
 static bool has_chosen_grad_sync(const struct choices *c)
 {
     const struct profile *p = c->profile;
-    bool last = p->grads_accumulate_whole || (c->pp > 1 && p->stages_reduce_at_end);
+    bool last =
+        p->accumulates_unsharded_gradients || (c->pp > 1 && p->stages_reduce_gradients_at_step_end);
     return has_grad_sync_other_than(c, last ? GRAD_SYNC_LAST : GRAD_SYNC_EACH);
 }
 
@@ -113,7 +114,7 @@ static bool frees_root_weights(const struct choices *c)
 static bool keeps_root_weights(const struct choices *c)
 {
     return expressible_weight_sharing_ranks(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
-           !expressible_needs_zero(c) && c->profile->frees_root_unit &&
+           !expressible_needs_zero(c) && c->profile->frees_root_unit_after_forward &&
            c->reshard == RESHARD_ALWAYS;
 }
 

@@ -333,11 +333,11 @@ static size_t routing_values(struct choice_value *value, const struct choices *c
 
 static void put_capacity(struct text *out, struct expert_capacity capacity)
 {
-    if (capacity.factor_millionths == 0) {
+    if (capacity.capacity_factor_millionths == 0) {
         text_puts(out, "none");
         return;
     }
-    text_printf(out, "%.10g%s%s", (double)capacity.factor_millionths / CAPACITY_UNIT,
+    text_printf(out, "%.10g%s%s", (double)capacity.capacity_factor_millionths / CAPACITY_UNIT,
                 capacity.pads ? ",pad" : "",
                 capacity.drop_policy == TOKEN_DROP_POSITION ? ",position" : "");
 }
@@ -365,14 +365,14 @@ static enum status read_capacity(struct setup *setup, const char *text, struct d
                           "'%s' is not none, or a FACTOR from 0.000001 to 1000, with ,pad or "
                           ",position after it, each at most once, such as 1.25,pad",
                           text);
-    to->factor_millionths = (int64_t)(factor * CAPACITY_UNIT + 0.5);
+    to->capacity_factor_millionths = (int64_t)(factor * CAPACITY_UNIT + 0.5);
     return STATUS_OK;
 }
 
 static bool show_capacity(struct text *out, const struct request *r)
 {
     put_capacity(out, r->expert_capacity);
-    return r->expert_capacity.factor_millionths > 0;
+    return r->expert_capacity.capacity_factor_millionths > 0;
 }
 
 static size_t capacity_values(struct choice_value *value, const struct choices *c)

@@ -221,7 +221,7 @@ static void pass_key_gradients_to_owner(struct shared_units_replay *r,
 static void run_forward_task(struct shared_units_replay *r, const struct chunk_task *task)
 {
     const struct choices *c = r->choices;
-    struct stage_span share = multiplex_stages_of(c, task->chunk, task->subsequence);
+    struct stage_span share = multiplex_stages_of_subsequence(c, task->chunk, task->subsequence);
     uint32_t s = task->subsequence, back_begin = multiplex_shared_back_begin(c, task->chunk);
     double begin = latest_end_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk > 0)
@@ -243,7 +243,7 @@ static void run_forward_task(struct shared_units_replay *r, const struct chunk_t
 static void run_backward_task(struct shared_units_replay *r, const struct chunk_task *task)
 {
     const struct choices *c = r->choices;
-    struct stage_span share = multiplex_stages_of(c, task->chunk, task->subsequence);
+    struct stage_span share = multiplex_stages_of_subsequence(c, task->chunk, task->subsequence);
     uint32_t s = task->subsequence, back_begin = multiplex_shared_back_begin(c, task->chunk);
     double begin = latest_end_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk + 1 < c->pp)

@@ -14,7 +14,7 @@
 /* The fitted numbers, each with the relative deviation by which the prior lets it move. The deviations were chosen
  * without looking at the tables: small if data sheets or message formats limit the number, large if NCCL or a framework
  * chooses it. docs/accuracy.md has the sources of the numbers themselves. The eleventh fitted number, the profile's
- * host_per_tensor_list_s, does not belong to a machine and keeps its value. */
+ * host_per_tensor_list_exchange_s, does not belong to a machine and keeps its value. */
 static const struct fitted_number {
     const char *number, *what;
     double deviation;

@@ -63,7 +63,7 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
     free(use);
 }
 
-static int compare_bytes(const void *a, const void *b)
+static int compare_rows_by_bytes(const void *a, const void *b)
 {
     const struct activation_row *x = a, *y = b;
     if (x->bytes != y->bytes)
@@ -99,7 +99,7 @@ struct activation_row *activations_of_layer(const struct ir *ir, uint16_t layer,
         }
     }
     if (rows > 0)
-        qsort(row, rows, sizeof *row, compare_bytes);
+        qsort(row, rows, sizeof *row, compare_rows_by_bytes);
     free(class);
     *count = rows;
     return row;

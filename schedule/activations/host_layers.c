@@ -28,7 +28,7 @@ struct host_segment {                /* one layer of one unit */
     /* positions in the list: `begin`, of the forward's first op; `end`, of its last op; IR_NONE: there is no
      * forward */
     uint32_t begin, end;
-    op_id last_store_op; /* the last copy to the host; IR_NONE: none yet */
+    op_id last_copy_op_to_host; /* the last copy to the host; IR_NONE: none yet */
     bool is_loaded;
 };
 
@@ -53,7 +53,7 @@ static int compare_segments(const void *a, const void *b)
 
 /* Finds the first and the last op of each layer's forward, and the tensors that go to the host: the activations of at
  * least LEAST_ELEMENTS elements that the backward of one of the first host_layer_count layers reads first. */
-static void find_host_tensors(struct host_layers *h, const struct op_list *list)
+static void find_tensors_to_copy_to_host(struct host_layers *h, const struct op_list *list)
 {
     const struct ir *ir = h->ir;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
@@ -111,7 +111,7 @@ static void emit_segment_copies_to_host(struct host_layers *h, uint32_t which)
         struct host_tensor *item = &h->item[i];
         item->host_buffer = ir_add_buffer_like(h->ir, item->buffer);
         h->ir->buffer.memory[item->host_buffer.i] = MEMORY_PINNED;
-        segment->last_store_op =
+        segment->last_copy_op_to_host =
             emit_tensor_copy(h, WORK_D2H, item->buffer, item->host_buffer, which);
     }
 }
@@ -125,7 +125,7 @@ static void load_segment(struct host_layers *h, uint32_t which)
         return;
     segment->is_loaded = true;
     const op_id after =
-        op_list_last_on(&h->new_list, h->new_list.count, h->ir, h->e->stream.compute);
+        op_list_last_on_stream(&h->new_list, h->new_list.count, h->ir, h->e->stream.compute);
     for (uint32_t i = segment->first_item; i < segment->first_item + segment->item_count; i++) {
         struct host_tensor *item = &h->item[i];
         item->loaded_buffer = ir_add_buffer_like(h->ir, item->buffer);
@@ -159,8 +159,8 @@ static void rewrite_list(struct host_layers *h, const struct op_list *in)
         const bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
         if (forward && i == segment->begin) {
             const uint32_t earlier = host_segment_of_earlier_layer(h, which, stay);
-            if (earlier != IR_NONE && h->segment[earlier].last_store_op.i != IR_NONE)
-                emit_add_dependency(h->e, op, h->segment[earlier].last_store_op);
+            if (earlier != IR_NONE && h->segment[earlier].last_copy_op_to_host.i != IR_NONE)
+                emit_add_dependency(h->e, op, h->segment[earlier].last_copy_op_to_host);
         }
         if (!forward) {
             const uint32_t next =
@@ -195,8 +195,8 @@ void pass_offload_first_layers(struct emit *e, struct op_list *list)
         .item_of_buffer = heap_zalloc((size_t)buffers + 1, sizeof *h.item_of_buffer),
     };
     for (uint32_t i = 0; i < segments; i++)
-        h.segment[i].begin = h.segment[i].end = h.segment[i].last_store_op.i = IR_NONE;
-    find_host_tensors(&h, list);
+        h.segment[i].begin = h.segment[i].end = h.segment[i].last_copy_op_to_host.i = IR_NONE;
+    find_tensors_to_copy_to_host(&h, list);
     rewrite_list(&h, list);
     free(h.segment);
     free(h.item);

@@ -31,8 +31,8 @@ struct segment {          /* the forward of one (unit, layer) */
     /* position in the list of the op that waits for earlier copies: the forward's first op or, if items are the outputs
      * of attention's core, the first op that writes one of them; IR_NONE: none */
     uint32_t begin;
-    uint32_t end;        /* position of the forward's last op */
-    op_id last_store_op; /* the last copy to the host; IR_NONE: none yet */
+    uint32_t end;               /* position of the forward's last op */
+    op_id last_copy_op_to_host; /* the last copy to the host; IR_NONE: none yet */
     bool is_loaded;
 };
 
@@ -41,7 +41,8 @@ struct offload_pass {
     struct ir *ir;
     struct op_list new_list; /* the list that replaces the old one */
     uint32_t layer_count;
-    bool offloads_inputs; /* true: items are inputs of layers; false: outputs of attention's core */
+    /* true: items are inputs of layers; false: outputs of attention's core */
+    bool offloads_layer_inputs;
     bool host_waits_for_each_copy; /* the host waits for each copy */
     struct segment *segment;
     struct offloaded_tensor *item;
@@ -61,7 +62,7 @@ static void add_offloaded_tensor(struct offload_pass *o, struct segment *segment
     o->item_of_buffer[buffer] = o->item_count;
 }
 
-/* Sets the items of each segment, and where the segment begins and ends. With offloads_inputs, a layer's item is its
+/* Sets the items of each segment, and where the segment begins and ends. With offloads_layer_inputs, a layer's item is its
  * input: the first activation that the layer reads and did not make itself. The buffers of `kept` that the layer writes
  * are items, too. */
 static void find_offloaded_tensors(struct offload_pass *o, const struct op_list *list,
@@ -75,10 +76,10 @@ static void find_offloaded_tensors(struct offload_pass *o, const struct op_list 
             continue;
         uint32_t which = segment_of_op(ir, o->layer_count, op);
         struct segment *segment = &o->segment[which];
-        if (o->offloads_inputs && segment->begin == IR_NONE)
+        if (o->offloads_layer_inputs && segment->begin == IR_NONE)
             segment->begin = i;
         segment->end = i;
-        for (uint32_t k = 0; o->offloads_inputs && segment->items == 0 && k < reads; k++) {
+        for (uint32_t k = 0; o->offloads_layer_inputs && segment->items == 0 && k < reads; k++) {
             uint32_t buffer = ir_touched_buffer(ir, op, k);
             if (ir->buffer.category[buffer] == CATEGORY_ACTIVATION && maker[buffer] != which + 1)
                 add_offloaded_tensor(o, segment, buffer);
@@ -112,7 +113,7 @@ static op_id emit_copy_of_offloaded_tensor(struct offload_pass *o, enum work_kin
     op_id op =
         emit_copy(e, kind, o->host_waits_for_each_copy, view_whole(e, from), view_whole(e, to));
     if (o->host_waits_for_each_copy)
-        after = op_list_last_on(&o->new_list, o->new_list.count, o->ir, e->stream.compute);
+        after = op_list_last_on_stream(&o->new_list, o->new_list.count, o->ir, e->stream.compute);
     if (after.i != IR_NONE)
         emit_add_dependency(e, op, after);
     op_list_push(&o->new_list, op);
@@ -127,11 +128,11 @@ static void emit_copies_to_host_of_segment(struct offload_pass *o, uint32_t whic
         item->host_buffer = ir_add_buffer_like(o->ir, item->buffer);
         o->ir->buffer.memory[item->host_buffer.i] =
             o->host_waits_for_each_copy ? MEMORY_PAGEABLE : MEMORY_PINNED;
-        segment->last_store_op = emit_copy_of_offloaded_tensor(
+        segment->last_copy_op_to_host = emit_copy_of_offloaded_tensor(
             o, WORK_D2H, item->buffer, item->host_buffer, which, (op_id){IR_NONE});
     }
     o->last_store_ops[0] = o->last_store_ops[1];
-    o->last_store_ops[1] = segment->last_store_op;
+    o->last_store_ops[1] = segment->last_copy_op_to_host;
 }
 
 /* Emits the copies of a segment's items back to the device, after the end of op `after` (IR_NONE: at once). Does
@@ -139,7 +140,7 @@ static void emit_copies_to_host_of_segment(struct offload_pass *o, uint32_t whic
 static void load_segment(struct offload_pass *o, uint32_t which, op_id after)
 {
     struct segment *segment = &o->segment[which];
-    if (segment->is_loaded || segment->last_store_op.i == IR_NONE)
+    if (segment->is_loaded || segment->last_copy_op_to_host.i == IR_NONE)
         return;
     segment->is_loaded = true;
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
@@ -150,7 +151,7 @@ static void load_segment(struct offload_pass *o, uint32_t which, op_id after)
     }
 }
 
-static void redirect_reads(struct offload_pass *o, uint32_t op)
+static void redirect_reads_to_loaded_buffers(struct offload_pass *o, uint32_t op)
 {
     for (uint32_t k = 0; k < o->ir->op.read_count[op]; k++) {
         uint32_t row = o->item_of_buffer[ir_touched_buffer(o->ir, op, k)];
@@ -176,7 +177,7 @@ static void rewrite_list(struct offload_pass *o, const struct op_list *in)
         if (forward && i == segment->begin) {
             if (!o->host_waits_for_each_copy && o->last_store_ops[0].i != IR_NONE)
                 emit_add_dependency(o->e, op, o->last_store_ops[0]);
-            if (o->offloads_inputs)
+            if (o->offloads_layer_inputs)
                 emit_copies_to_host_of_segment(o, which);
         }
         if (!forward && which != current) {
@@ -189,9 +190,9 @@ static void rewrite_list(struct offload_pass *o, const struct op_list *in)
                 load_segment(o, which - 1, last);
         }
         if (!forward)
-            redirect_reads(o, op.i);
+            redirect_reads_to_loaded_buffers(o, op.i);
         op_list_push(&o->new_list, op);
-        if (forward && !o->offloads_inputs && i == segment->end && segment->items > 0)
+        if (forward && !o->offloads_layer_inputs && i == segment->end && segment->items > 0)
             emit_copies_to_host_of_segment(o, which);
     }
 }
@@ -205,7 +206,7 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list)
         .e = e,
         .ir = e->ir,
         .layer_count = layers,
-        .offloads_inputs = inputs,
+        .offloads_layer_inputs = inputs,
         .host_waits_for_each_copy = inputs && e->choices->profile->offload_blocking,
         .segment = heap_zalloc(segments, sizeof *o.segment),
         .item = heap_alloc(buffers, sizeof *o.item),
@@ -216,7 +217,7 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list)
     for (uint32_t i = 0; !inputs && i < e->kept_buffers.count; i++)
         kept[e->kept_buffers.buffer[i].i] = true;
     for (uint32_t i = 0; i < segments; i++)
-        o.segment[i].begin = o.segment[i].last_store_op.i = IR_NONE;
+        o.segment[i].begin = o.segment[i].last_copy_op_to_host.i = IR_NONE;
     find_offloaded_tensors(&o, list, kept);
     rewrite_list(&o, list);
     free(kept);

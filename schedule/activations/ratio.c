@@ -30,9 +30,9 @@ struct unit_ops_of_chunk {
     uint16_t unit;
     uint32_t chunk; /* chunk of layers */
     bool forward,
-        has_backward_run; /* has_backward_run: a backward has this forward as its partner */
-    bool is_loaded;       /* of a backward: its tensors are on their way to the device */
-    op_id last_copy;      /* the last copy of its stores or loads; IR_NONE: none yet */
+        has_backward_run;       /* has_backward_run: a backward has this forward as its partner */
+    bool is_loaded;             /* of a backward: its tensors are on their way to the device */
+    op_id last_offload_copy_op; /* the last copy of its stores or loads; IR_NONE: none yet */
 };
 
 /* A buffer of which the first host_element_count are on the host between forward and backward; the rest is in
@@ -74,7 +74,7 @@ static void add_ops_of_run(struct offload_by_ratio *r, const struct op_list *in,
                                     .unit = ir->op.micro[op],
                                     .chunk = r->chunk_of_layer[ir->op.layer[op]],
                                     .forward = ir->op.phase[op] == PHASE_FORWARD,
-                                    .last_copy = {IR_NONE}};
+                                    .last_offload_copy_op = {IR_NONE}};
     for (uint32_t i = 0; i < r->run_count && !run.forward; i++) {
         struct unit_ops_of_chunk *other = &r->run[i];
         if (other->forward && !other->has_backward_run && other->unit == run.unit &&
@@ -86,7 +86,7 @@ static void add_ops_of_run(struct offload_by_ratio *r, const struct op_list *in,
     r->run[r->run_count++] = run;
 }
 
-static bool ops_are_of_same_run(const struct offload_by_ratio *r, uint32_t a, uint32_t b)
+static bool ops_are_of_same_unit_and_chunk(const struct offload_by_ratio *r, uint32_t a, uint32_t b)
 {
     const struct op_table *op = &r->ir->op;
     return op->layer[b] != IR_NONE16 && op->micro[a] == op->micro[b] &&
@@ -107,7 +107,7 @@ static void find_runs(struct offload_by_ratio *r, const struct op_list *in)
         uint32_t begin = i, op = in->op[i++];
         if (r->ir->op.layer[op] == IR_NONE16)
             continue;
-        while (i < in->count && ops_are_of_same_run(r, op, in->op[i]))
+        while (i < in->count && ops_are_of_same_unit_and_chunk(r, op, in->op[i]))
             i++;
         add_ops_of_run(r, in, begin, i);
     }
@@ -131,12 +131,12 @@ static int compare_sizes(const void *a, const void *b)
 
 /* Fills out[] with the buffers of a run that may be offloaded, the largest first, and returns their number. Sets the
  * class of each to ACTIVATION_NONE, so that it is listed once. */
-static uint32_t list_candidates(const struct offload_by_ratio *r, const struct op_list *in,
-                                const struct unit_ops_of_chunk *run, uint8_t *class,
-                                struct offload_candidate *out)
+static uint32_t list_offload_candidates(const struct offload_by_ratio *r, const struct op_list *in,
+                                        const struct unit_ops_of_chunk *run, uint8_t *class,
+                                        struct offload_candidate *out)
 {
     const struct ir *ir = r->ir;
-    uint64_t least = (uint64_t)r->e->choices->profile->offload_grain_bytes;
+    uint64_t least = (uint64_t)r->e->choices->profile->offload_multiple_of_bytes;
     uint32_t count = 0;
     for (uint32_t i = run->begin; i < run->end; i++) {
         uint32_t op = in->op[i], reads = ir->op.read_count[op];
@@ -156,7 +156,7 @@ static uint32_t list_candidates(const struct offload_by_ratio *r, const struct o
 /* Returns the number of bytes that can be copied to the host while the next forward run after run i computes. If there
  * is none, it returns the number for a run that takes as long as run i. If choices.offload_hidden_bytes_of is NULL, all
  * runs have the same number. */
-static double bytes_hidden_by_next_run(const struct offload_by_ratio *r, uint32_t i)
+static double bytes_copyable_during_next_run(const struct offload_by_ratio *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;
     uint32_t next = i + 1;
@@ -166,19 +166,20 @@ static double bytes_hidden_by_next_run(const struct offload_by_ratio *r, uint32_
         next++;
     const struct unit_ops_of_chunk *run = &r->run[next < r->run_count ? next : i];
     uint32_t part = run->unit % c->subsequences;
-    return c->offload_hidden_bytes_of[part] / multiplex_stages_of(c, run->chunk, part).count;
+    return c->offload_hidden_bytes_of[part] /
+           multiplex_stages_of_subsequence(c, run->chunk, part).count;
 }
 
 /* Returns how many of a run's candidates' bytes, `all`, are offloaded: what the next run hides if offload_hidden_bytes
- * is set, else the share offload_ratio; rounded up to a multiple of the profile's offload_grain_bytes, but at most
+ * is set, else the share offload_ratio; rounded up to a multiple of the profile's offload_multiple_of_bytes, but at most
  * `all`. */
 static uint64_t bytes_to_offload(const struct offload_by_ratio *r, uint32_t run, uint64_t all)
 {
     const struct choices *c = r->e->choices;
     double ratio = c->offload_ratio;
     if (c->offload_hidden_bytes > 0)
-        ratio = ratio_of_hidden_bytes((double)all, bytes_hidden_by_next_run(r, run));
-    uint64_t grain = (uint64_t)c->profile->offload_grain_bytes;
+        ratio = ratio_of_hidden_bytes((double)all, bytes_copyable_during_next_run(r, run));
+    uint64_t grain = (uint64_t)c->profile->offload_multiple_of_bytes;
     uint64_t bytes = (uint64_t)(ratio * (double)all);
     if (grain > 1)
         bytes = (bytes + grain - 1) / grain * grain;
@@ -208,7 +209,7 @@ static void keep_tensors_passed_to_other_chunks(const struct offload_by_ratio *r
     free(maker);
 }
 
-static void choose_buffers(struct offload_by_ratio *r, const struct op_list *in)
+static void choose_buffers_to_offload(struct offload_by_ratio *r, const struct op_list *in)
 {
     struct ir *ir = r->ir;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
@@ -225,7 +226,7 @@ static void choose_buffers(struct offload_by_ratio *r, const struct op_list *in)
         run->first = r->offloaded_count;
         if (!run->forward || r->run[i + 1].forward_run_of_backward == i)
             continue;
-        uint32_t count = list_candidates(r, in, run, class, list);
+        uint32_t count = list_offload_candidates(r, in, run, class, list);
         uint64_t all = 0, left;
         for (uint32_t k = 0; k < count; k++)
             all += list[k].bytes;
@@ -248,8 +249,8 @@ static void choose_buffers(struct offload_by_ratio *r, const struct op_list *in)
 
 /* ---- copies to the host and back ---- */
 
-static op_id emit_part_copy(struct offload_by_ratio *r, enum work_kind kind, struct view from,
-                            struct view to)
+static op_id emit_copy_of_offloaded_part(struct offload_by_ratio *r, enum work_kind kind,
+                                         struct view from, struct view to)
 {
     op_id op = emit_copy(r->e, kind, false, from, to);
     op_list_push(&r->new_list, op);
@@ -289,12 +290,12 @@ static void store_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_
             m->device_tail = emit_tensor_like(r->e, whole, rest, "tail", MEMORY_HBM);
         emit_copy_of_part_kept_on_device(r, view_slice(whole, m->host_element_count, rest),
                                          m->device_tail);
-        run->last_copy =
-            emit_part_copy(r, WORK_D2H, view_slice(whole, 0, m->host_element_count), m->host_view);
+        run->last_offload_copy_op = emit_copy_of_offloaded_part(
+            r, WORK_D2H, view_slice(whole, 0, m->host_element_count), m->host_view);
         if (r->e->choices->profile->offload_waits_per_unit && ended.i != IR_NONE)
-            emit_add_dependency(r->e, run->last_copy, ended);
+            emit_add_dependency(r->e, run->last_offload_copy_op, ended);
     }
-    r->last_store = run->last_copy;
+    r->last_store = run->last_offload_copy_op;
 }
 
 /* Emits the copies back to the device of the tensors that a backward run reads; they start after all compute that is
@@ -308,10 +309,10 @@ static void load_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_c
         struct offloaded_buffer *m = &r->offloaded[i];
         int64_t all = (int64_t)ir_buffer_elements(r->ir, m->buffer);
         m->loaded_view = emit_tensor_like(r->e, m->host_view, all, "back", MEMORY_HBM);
-        run->last_copy = emit_part_copy(r, WORK_H2D, m->host_view,
-                                        view_slice(m->loaded_view, 0, m->host_element_count));
+        run->last_offload_copy_op = emit_copy_of_offloaded_part(
+            r, WORK_H2D, m->host_view, view_slice(m->loaded_view, 0, m->host_element_count));
         if (ended.i != IR_NONE)
-            emit_add_dependency(r->e, run->last_copy, ended);
+            emit_add_dependency(r->e, run->last_offload_copy_op, ended);
         emit_copy_of_part_kept_on_device(
             r, m->device_tail,
             view_slice(m->loaded_view, m->host_element_count, all - m->host_element_count));
@@ -325,8 +326,9 @@ static struct unit_ops_of_chunk *next_backward_to_load(struct offload_by_ratio *
 {
     while (++i < r->run_count)
         if (r->run[i].forward_run_of_backward != IR_NONE && !r->run[i].is_loaded)
-            return r->run[r->run[i].forward_run_of_backward].last_copy.i != IR_NONE ? &r->run[i]
-                                                                                    : NULL;
+            return r->run[r->run[i].forward_run_of_backward].last_offload_copy_op.i != IR_NONE
+                       ? &r->run[i]
+                       : NULL;
     return NULL;
 }
 
@@ -343,7 +345,7 @@ static void begin_run(struct offload_by_ratio *r, uint32_t i)
     if (!run->is_loaded)
         load_tensors_of_run(r, run);
     if (r->e->choices->profile->offload_waits_per_unit)
-        r->awaited_by_next_op = run->last_copy;
+        r->awaited_by_next_op = run->last_offload_copy_op;
     if ((ahead = next_backward_to_load(r, i)) != NULL)
         load_tensors_of_run(r, ahead);
 }
@@ -380,7 +382,7 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
                                  .last_store = {IR_NONE},
                                  .awaited_by_next_op = {IR_NONE}};
     find_runs(&r, list);
-    choose_buffers(&r, list);
+    choose_buffers_to_offload(&r, list);
     uint32_t next = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         while (next < r.run_count && r.run[next].end <= i)

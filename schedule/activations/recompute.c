@@ -83,7 +83,7 @@ static bool saves_whole_layer(const struct recompute *r, uint32_t layer)
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER && layer % 2 == 0;
 }
 
-static bool repeats_core(const struct recompute *r)
+static bool recomputes_attention_core(const struct recompute *r)
 {
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
@@ -95,7 +95,7 @@ static bool repeats_core(const struct recompute *r)
 static void find_attention_origin_of_buffers(struct recompute *r)
 {
     const struct ir *ir = r->ir;
-    for (uint32_t op = 0; repeats_core(r) && op < ir->op.count; op++) {
+    for (uint32_t op = 0; recomputes_attention_core(r) && op < ir->op.count; op++) {
         uint32_t kind = ir->op.kind[op], reads = ir->op.read_count[op];
         uint8_t origin = kind == WORK_SHIFT || kind == WORK_EXCHANGE || kind == WORK_ALL_TO_ALL ||
                                  kind == WORK_ALL_GATHER
@@ -172,7 +172,7 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
         if (!is_in_forward_of(r, op, which) || writes_only_caches(r, op))
             continue;
         if (r->keeps_some_buffers && (core = op_feeds_only_saved_buffers(r, op, which, core))) {
-            repeats[i - segment.begin] = repeats_core(r);
+            repeats[i - segment.begin] = recomputes_attention_core(r);
             continue;
         }
         uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
@@ -180,7 +180,7 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
         for (uint32_t k = reads; k < operands; k++)
             needed = needed ||
                      r->mark[ir_touched_buffer(r->ir, op, k)].needed_until_segment == which + 1;
-        repeats[i - segment.begin] = needed && !repeats_core(r);
+        repeats[i - segment.begin] = needed && !recomputes_attention_core(r);
         for (uint32_t k = 0; needed && k < reads; k++)
             r->mark[ir_touched_buffer(r->ir, op, k)].needed_until_segment = which + 1;
     }
@@ -193,7 +193,7 @@ static void unmark_partial_repetitions(struct recompute *r, const struct op_list
                                        uint32_t which, uint8_t *repeats)
 {
     struct segment segment = r->segment[which];
-    for (bool more = repeats_core(r); more;) {
+    for (bool more = recomputes_attention_core(r); more;) {
         more = false;
         for (uint32_t i = segment.begin; i < segment.end; i++) {
             uint32_t op = list->op[i], reads = r->ir->op.read_count[op];
@@ -279,7 +279,7 @@ static void rewrite_backward(struct recompute *r, const struct op_list *in, uint
     uint32_t op = in->op[at];
     if (!r->segment[segment_of_op(r->ir, r->layer_count, op)].is_repeated)
         repeat_forward(r, in, at);
-    if (repeats_core(r) && ir->op.region[op] != REGION_ATTENTION)
+    if (recomputes_attention_core(r) && ir->op.region[op] != REGION_ATTENTION)
         return;
     for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
         uint32_t again = r->mark[ir_touched_buffer(ir, op, k)].repeated_buffer;
@@ -317,7 +317,7 @@ void pass_recompute(struct emit *e, struct op_list *list)
     bool keeps = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD ||
-                 repeats_core(&r);
+                 recomputes_attention_core(&r);
     r.keeps_some_buffers = keeps && e->kept_buffers.count > 0;
     /* The arrays above have rows for the buffers and ops that exist now. Those that the pass adds are never looked
      * up. */

@@ -34,7 +34,8 @@ static bool find_runs(struct repeat_finder *f)
     for (uint32_t i = 0; i < count; i++) {
         const struct iterations *of = &found[i];
         int32_t first = of->first / r->layers_per_period, step = of->step / r->layers_per_period,
-                gap = step > 0 ? r->first_copied_value - first : first - r->first_copied_value + 1;
+                gap = step > 0 ? r->iteration_value_of_first_copy - first
+                               : first - r->iteration_value_of_first_copy + 1;
         have_gaps &= gap >= BEFORE_MIN && gap < (int32_t)of->iteration_count;
         row[r->run_count] = (struct repeat_run){
             .role = f->role_index,
@@ -58,7 +59,9 @@ static bool all_ops_at_gaps_belong_to_runs(const struct repeat_finder *f)
     for (uint32_t op = f->role->op_begin; op < f->role->op_begin + f->role->op_count; op++) {
         int32_t label = iteration_label_of_op(f->ir, op, r->iterations_are_units),
                 value = label / r->layers_per_period;
-        if (label >= 0 && (value == r->first_copied_value || value == r->first_copied_value - 1) &&
+        if (label >= 0 &&
+            (value == r->iteration_value_of_first_copy ||
+             value == r->iteration_value_of_first_copy - 1) &&
             repeats_place_of(r, op).run == NULL)
             return false;
     }
@@ -75,13 +78,13 @@ static bool free_sets_correspond(const struct ir *ir, uint32_t a, int32_t value,
     if (count != ir->buffer.free_count[b])
         return false;
     for (uint32_t i = 0; i < count; i++)
-        if (!repeats_correspond(&ir->repeats, of_a[i].i, value, of_b[i].i, step))
+        if (!repeats_references_correspond(&ir->repeats, of_a[i].i, value, of_b[i].i, step))
             return false;
     return true;
 }
 
 /* Returns the index of the first operand that lies in `buffer`. The op must have such an operand. */
-static uint32_t operand_index_of(const struct ir *ir, uint32_t op, uint32_t buffer)
+static uint32_t operand_index_of_buffer(const struct ir *ir, uint32_t op, uint32_t buffer)
 {
     uint32_t slot = 0;
     while (ir_touched_buffer(ir, op, slot) != buffer)
@@ -100,8 +103,8 @@ static bool buffers_correspond(const struct repeat_finder *f, uint32_t op, int32
     if (liveness_is_persistent(ir, a))
         return true;
     uint32_t first_a = f->first_op_by_buffer[a], first_b = f->first_op_by_buffer[b];
-    return operand_index_of(ir, first_a, a) == operand_index_of(ir, first_b, b) &&
-           repeats_correspond(&ir->repeats, first_a, value, first_b, step) &&
+    return operand_index_of_buffer(ir, first_a, a) == operand_index_of_buffer(ir, first_b, b) &&
+           repeats_references_correspond(&ir->repeats, first_a, value, first_b, step) &&
            (first_a != op || free_sets_correspond(ir, a, value, b, step));
 }
 
@@ -123,8 +126,8 @@ static bool waits_correspond(const struct ir *ir, uint32_t op, int32_t value, ui
                              int32_t step)
 {
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++)
-        if (!repeats_correspond(&ir->repeats, ir_waits(ir, op)[w].i, value,
-                                ir_waits(ir, other)[w].i, step))
+        if (!repeats_references_correspond(&ir->repeats, ir_waits(ir, op)[w].i, value,
+                                           ir_waits(ir, other)[w].i, step))
             return false;
     return true;
 }
@@ -177,7 +180,7 @@ uint32_t repeats_count_buffer_instances(const struct ir *ir, uint32_t buffer)
         ir->binding[binding].bundle == IR_NONE16)
         return 1;
     int32_t layer = bundle_first_layer(ir, ir->binding[binding].bundle);
-    return layer >= 0 && layer / r->layers_per_period == r->first_copied_value - 1
+    return layer >= 0 && layer / r->layers_per_period == r->iteration_value_of_first_copy - 1
                ? 1 + r->copies_per_gap
                : 1;
 }

@@ -15,16 +15,17 @@ void first_uses_release(struct first_uses *first_uses)
 void first_uses_add_unordered_touch(struct first_uses *b, const struct order *order,
                                     uint32_t buffer, uint32_t op)
 {
-    size_t size = b->clock_width * sizeof *b->early_clocks;
+    size_t size = b->clock_column_count * sizeof *b->early_clocks;
     if (b->early_clock_row_by_buffer[buffer] == IR_NONE) {
         b->early_clock_row_by_buffer[buffer] = b->early_clock_count++;
         b->early_clocks = heap_grow(b->early_clocks, &b->capacity, b->early_clock_count, size);
-        memcpy(b->early_clocks + (size_t)b->early_clock_row_by_buffer[buffer] * b->clock_width,
+        memcpy(b->early_clocks +
+                   (size_t)b->early_clock_row_by_buffer[buffer] * b->clock_column_count,
                order_clock_of(order, b->first_op[buffer]), size);
     }
     first_uses_lower_clock(b->early_clocks +
-                               (size_t)b->early_clock_row_by_buffer[buffer] * b->clock_width,
-                           order_clock_of(order, op), b->clock_width);
+                               (size_t)b->early_clock_row_by_buffer[buffer] * b->clock_column_count,
+                           order_clock_of(order, op), b->clock_column_count);
 }
 
 void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t buffers)
@@ -37,9 +38,9 @@ void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t 
     b->used_buffer_count = 0;
     memset(b->first_op, 0xff, buffers * sizeof *b->first_op);
     memset(b->early_clock_row_by_buffer, 0xff, buffers * sizeof *b->early_clock_row_by_buffer);
-    if (b->clock_width != order->clock_width)
+    if (b->clock_column_count != order->clock_column_count)
         b->capacity = 0;
-    b->clock_width = order->clock_width;
+    b->clock_column_count = order->clock_column_count;
     b->early_clock_count = 0;
 }
 

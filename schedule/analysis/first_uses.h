@@ -20,9 +20,9 @@ struct first_uses {
     uint32_t *first_op;
     /* [buffers] row of `early_clocks` with the clock of the first use; IR_NONE: it is the clock of op `first_op` */
     uint32_t *early_clock_row_by_buffer;
-    uint32_t *early_clocks; /* (early_clock_count, clock_width) */
+    uint32_t *early_clocks; /* (early_clock_count, clock_column_count) */
     size_t capacity;        /* rows for which early_clocks has room */
-    uint32_t early_clock_count, clock_width;
+    uint32_t early_clock_count, clock_column_count;
     uint32_t *buffers_by_first_use; /* the buffers in the order of their first uses */
     uint32_t used_buffer_count;
 };
@@ -67,8 +67,9 @@ static inline const uint32_t *first_uses_clock(const struct first_uses *first_us
                                                const struct order *order, uint32_t buffer)
 {
     uint32_t early = first_uses->early_clock_row_by_buffer[buffer];
-    return early == IR_NONE ? order_clock_of(order, first_uses->first_op[buffer])
-                            : first_uses->early_clocks + (size_t)early * first_uses->clock_width;
+    return early == IR_NONE
+               ? order_clock_of(order, first_uses->first_op[buffer])
+               : first_uses->early_clocks + (size_t)early * first_uses->clock_column_count;
 }
 
 /* True if all ops of set[count], the free set of another buffer, have ended when the live range of `buffer` starts. */

@@ -5,17 +5,18 @@
 
 void free_sets_init(struct free_sets *s, uint32_t buffers)
 {
-    *s = (struct free_sets){.spare_member = IR_NONE, .newest_member = ir_new_empty_ids(buffers)};
+    *s = (struct free_sets){.spare_member = IR_NONE,
+                            .newest_free_set_member_of_buffers = ir_new_empty_ids(buffers)};
 }
 
 void free_sets_release(struct free_sets *s)
 {
     free(s->member);
-    free(s->newest_member);
+    free(s->newest_free_set_member_of_buffers);
     *s = (struct free_sets){0};
 }
 
-static uint32_t new_set_member(struct free_sets *s)
+static uint32_t new_free_set_member(struct free_sets *s)
 {
     uint32_t m = s->spare_member;
     if (m != IR_NONE) {
@@ -29,7 +30,7 @@ static uint32_t new_set_member(struct free_sets *s)
 void free_sets_add_touch(struct free_sets *s, const struct order *order, uint32_t buffer,
                          uint32_t op)
 {
-    uint32_t *link = &s->newest_member[buffer];
+    uint32_t *link = &s->newest_free_set_member_of_buffers[buffer];
     if (*link != IR_NONE && s->member[*link].op == op)
         return;
     while (*link != IR_NONE) {
@@ -43,20 +44,23 @@ void free_sets_add_touch(struct free_sets *s, const struct order *order, uint32_
             link = &m->next;
         }
     }
-    uint32_t m = new_set_member(s);
-    s->member[m] = (struct free_sets_member){.op = op, .next = s->newest_member[buffer]};
-    s->newest_member[buffer] = m;
+    uint32_t m = new_free_set_member(s);
+    s->member[m] =
+        (struct free_sets_member){.op = op, .next = s->newest_free_set_member_of_buffers[buffer]};
+    s->newest_free_set_member_of_buffers[buffer] = m;
 }
 
 static void store_free_set_of_buffer(const struct free_sets *s, struct ir *ir, uint32_t buffer)
 {
     uint32_t count = 0;
-    for (uint32_t m = s->newest_member[buffer]; m != IR_NONE; m = s->member[m].next)
+    for (uint32_t m = s->newest_free_set_member_of_buffers[buffer]; m != IR_NONE;
+         m = s->member[m].next)
         count++;
     assert(count <= UINT16_MAX); /* there is at most one for each stream */
     ir_open_free_set(ir, buffer, (uint16_t)count);
     op_id *set = ir_free_set(ir, buffer);
-    for (uint32_t m = s->newest_member[buffer]; m != IR_NONE; m = s->member[m].next)
+    for (uint32_t m = s->newest_free_set_member_of_buffers[buffer]; m != IR_NONE;
+         m = s->member[m].next)
         set[--count] = (op_id){s->member[m].op};
 }
 

@@ -18,7 +18,8 @@ struct free_sets {
     } * member;
     size_t capacity;
     uint32_t count, spare_member; /* spare_member: the list of unused members */
-    uint32_t *newest_member;      /* [buffers] the member that was added last; IR_NONE: none */
+    /* [buffers] the member that was added last; IR_NONE: none */
+    uint32_t *newest_free_set_member_of_buffers;
 };
 
 /* Starts empty sets for buffers 0 .. buffers - 1. */

@@ -24,7 +24,7 @@ static void reserve_clocks(struct order *order, uint32_t rows)
     size_t capacity = heap_next_capacity(order->capacity, rows);
     assert(capacity <= UINT32_MAX);
     order->clocks =
-        heap_realloc(order->clocks, capacity, order->clock_width * sizeof *order->clocks);
+        heap_realloc(order->clocks, capacity, order->clock_column_count * sizeof *order->clocks);
     order->stream_of_op = heap_realloc(order->stream_of_op, capacity, sizeof *order->stream_of_op);
     order->capacity = (uint32_t)capacity;
 }
@@ -35,9 +35,9 @@ void order_begin_list(struct order *order, uint32_t streams, uint32_t first_op)
     uint32_t width = (streams + LANES - 1) / LANES * LANES;
     if (width == 0)
         width = LANES;
-    if (width != order->clock_width) { /* rows of another width cannot use the old memory */
+    if (width != order->clock_column_count) { /* rows of another width cannot use the old memory */
         order_release(order);
-        order->clock_width = width;
+        order->clock_column_count = width;
     }
     order->first_op = first_op;
     order->op_count = 0;
@@ -60,7 +60,7 @@ static inline void raise_clock_to_max(uint32_t *restrict row, const uint32_t *re
 
 static inline uint32_t *clock_of_open_op(struct order *order)
 {
-    return order->clocks + (size_t)order->op_count * order->clock_width;
+    return order->clocks + (size_t)order->op_count * order->clock_column_count;
 }
 
 const uint32_t *order_open_op(struct order *order, enum order_op_kind place, uint32_t stream)
@@ -75,9 +75,9 @@ const uint32_t *order_open_op(struct order *order, enum order_op_kind place, uin
         if (place != ORDER_HOST_WAITS_FOR_STREAM)
             order->stream_of_op[order->op_count] = (uint8_t)stream;
     }
-    memcpy(row, order->host_clock, order->clock_width * sizeof *row);
+    memcpy(row, order->host_clock, order->clock_column_count * sizeof *row);
     if (tail != 0) {
-        raise_clock_to_max(row, order_clock_of(order, tail - 1), order->clock_width);
+        raise_clock_to_max(row, order_clock_of(order, tail - 1), order->clock_column_count);
         row[stream] = tail;
     }
     return row;
@@ -92,7 +92,7 @@ void order_add_wait(struct order *order, uint32_t op)
     /* The open op starts after `op` already, and so after all that had to end before `op` started. */
     if (stream != ORDER_NO_STREAM && row[stream] > op)
         return;
-    raise_clock_to_max(row, order_clock_of(order, op), order->clock_width);
+    raise_clock_to_max(row, order_clock_of(order, op), order->clock_column_count);
     if (stream != ORDER_NO_STREAM)
         row[stream] = op + 1;
 }
@@ -105,7 +105,7 @@ void order_close_op(struct order *order)
         order->last_op_of_stream_plus_1[stream] = op + 1;
     if (order->open_op_kind != ORDER_RUNS_ON_STREAM) {
         memcpy(order->host_clock, clock_of_open_op(order),
-               order->clock_width * sizeof *order->host_clock);
+               order->clock_column_count * sizeof *order->host_clock);
         if (stream != ORDER_NO_STREAM)
             order->host_clock[stream] = op + 1;
     }
@@ -121,7 +121,7 @@ enum order_op_kind order_kind_of_op(const struct ir *ir, uint32_t op)
     return ir_blocks_host(ir, op) ? ORDER_BLOCKS_HOST_UNTIL_DONE : ORDER_RUNS_ON_STREAM;
 }
 
-void order_compute_role(struct order *order, const struct ir *ir, uint32_t role)
+void order_compute_clocks_of_role(struct order *order, const struct ir *ir, uint32_t role)
 {
     const struct role *r = &ir->role[role];
     order_begin_list(order, ir->stream_count, r->op_begin);

@@ -10,7 +10,7 @@
  * that stream that has ended when the op starts (0: none). Ops of a stream end in list order, so one number for each
  * stream is enough, and the clocks of a role take ops x streams numbers.
  *
- * order_compute_role() computes the clocks of a finished list. A pass that emits a list can build them as it goes, and
+ * order_compute_clocks_of_role() computes the clocks of a finished list. A pass that emits a list can build them as it goes, and
  * look at the clock of the op it is about to emit:
  *
  *     order_begin_list(&order, ir->stream_count, first_op);
@@ -36,18 +36,18 @@ enum order_op_kind {
 
 #define ORDER_NO_STREAM UINT8_MAX /* the stream of ops that are in no stream */
 
-/* All-zero is empty. first_op, op_count, clock_width and clocks may be read; the other members are only for
+/* All-zero is empty. first_op, op_count, clock_column_count and clocks may be read; the other members are only for
  * happens_before.c. */
 struct order {
     /* clocks of ops first_op .. first_op + op_count - 1, in list order */
     uint32_t first_op, op_count;
-    uint32_t stream_count; /* number of columns in use */
-    uint32_t clock_width;  /* number of columns of a row; columns that are not in use are 0 */
-    uint32_t *clocks;      /* (op_count, clock_width) */
-    uint8_t *stream_of_op; /* (op_count) the op's stream, or ORDER_NO_STREAM */
+    uint32_t stream_count;       /* number of columns in use */
+    uint32_t clock_column_count; /* number of columns of a row; columns that are not in use are 0 */
+    uint32_t *clocks;            /* (op_count, clock_column_count) */
+    uint8_t *stream_of_op;       /* (op_count) the op's stream, or ORDER_NO_STREAM */
     /* (stream_count) 1 + the last op of the stream; 0: none yet */
     uint32_t *last_op_of_stream_plus_1;
-    /* (clock_width) for each stream, 1 + the last op that has ended when the host issues the next op */
+    /* (clock_column_count) for each stream, 1 + the last op that has ended when the host issues the next op */
     uint32_t *host_clock;
     uint32_t capacity;
     uint8_t open_op_kind; /* enum order_op_kind of the op under construction */
@@ -57,7 +57,7 @@ void order_release(struct order *order);
 
 /* Computes the clocks of all ops of a role into *order, whose memory is reused. A wait for an op that does not come
  * earlier in the role's list is ignored here; the verifier reports it. */
-void order_compute_role(struct order *order, const struct ir *ir, uint32_t role);
+void order_compute_clocks_of_role(struct order *order, const struct ir *ir, uint32_t role);
 
 /* Starts an empty list whose ops will use streams 0 .. streams - 1 and be numbered from first_op. */
 void order_begin_list(struct order *order, uint32_t streams, uint32_t first_op);
@@ -77,7 +77,7 @@ enum order_op_kind order_kind_of_op(const struct ir *ir, uint32_t op);
 
 static inline const uint32_t *order_clock_of(const struct order *order, uint32_t op)
 {
-    return order->clocks + (size_t)(op - order->first_op) * order->clock_width;
+    return order->clocks + (size_t)(op - order->first_op) * order->clock_column_count;
 }
 
 /* True if op a has ended when op b starts. Both are ops of the list; b may be the open one. */

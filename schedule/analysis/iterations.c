@@ -135,8 +135,8 @@ static bool blocks_are_equal(const struct ir *ir, const struct op_block *a,
 /* Returns the label of an iteration, which consists of `length` blocks: that of its first block. If blocks are of
  * units, an iteration may have forwards of one unit and the backward of another; its label is then that of the first
  * block that is not a forward, if there is one. */
-static int32_t iteration_label_of_block(const struct op_block *block, uint32_t length,
-                                        bool of_units)
+static int32_t label_of_iteration_at_block(const struct op_block *block, uint32_t length,
+                                           bool of_units)
 {
     for (uint32_t i = 0; of_units && i < length; i++)
         if (block[i].phase != PHASE_FORWARD)
@@ -146,13 +146,13 @@ static int32_t iteration_label_of_block(const struct op_block *block, uint32_t l
 
 static void find_label_step(struct iterations *run, const struct op_block *block, bool of_units)
 {
-    run->first = iteration_label_of_block(block, run->blocks_per_iteration, of_units);
+    run->first = label_of_iteration_at_block(block, run->blocks_per_iteration, of_units);
     run->is_in_optimizer = block->phase == PHASE_OPTIMIZER;
     for (uint32_t i = 1; i < run->iteration_count; i++) {
-        int32_t step = iteration_label_of_block(block + i * run->blocks_per_iteration,
-                                                run->blocks_per_iteration, of_units) -
-                       iteration_label_of_block(block + (i - 1) * run->blocks_per_iteration,
-                                                run->blocks_per_iteration, of_units);
+        int32_t step = label_of_iteration_at_block(block + i * run->blocks_per_iteration,
+                                                   run->blocks_per_iteration, of_units) -
+                       label_of_iteration_at_block(block + (i - 1) * run->blocks_per_iteration,
+                                                   run->blocks_per_iteration, of_units);
         if (i > 1 && step != run->step) {
             run->step = 0;
             return;
@@ -175,8 +175,8 @@ static bool can_be_run_of_iterations(const struct repeats *r, const struct itera
 /* Returns the longest sequence of equal iterations that begins with block `at` and can be a run. Of the numbers of
  * blocks per iteration with which enough iterations are equal (LAYER_ITERATIONS_MIN, UNIT_ITERATIONS_MIN), only the
  * smallest is tried. iteration_count 0: there is no such sequence. */
-static struct iterations find_iterations_at(const struct ir *ir, const struct op_blocks *b,
-                                            uint32_t at)
+static struct iterations find_iterations_from_block(const struct ir *ir, const struct op_blocks *b,
+                                                    uint32_t at)
 {
     const struct repeats *r = &ir->repeats;
     for (uint32_t length = 1; length <= BLOCKS_PER_ITERATION_MAX; length++) {
@@ -207,7 +207,7 @@ struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t 
     size_t capacity = 0;
     *count = 0;
     for (uint32_t at = 0; at < b.count;) {
-        struct iterations run = find_iterations_at(ir, &b, at);
+        struct iterations run = find_iterations_from_block(ir, &b, at);
         at += run.iteration_count > 0 ? run.iteration_count * run.blocks_per_iteration : 1;
         if (run.iteration_count == 0)
             continue;

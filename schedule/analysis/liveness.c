@@ -20,7 +20,7 @@ void liveness_compute_free_sets(struct ir *ir)
     struct order order = {0};
     free_sets_init(&sets, ir->buffer.count);
     for (uint32_t role = 0; role < ir->role_count; role++) {
-        order_compute_role(&order, ir, role);
+        order_compute_clocks_of_role(&order, ir, role);
         add_touches_of_role(&sets, ir, &order);
     }
     order_release(&order);

@@ -17,7 +17,7 @@ struct accesses {
     uint32_t last_read, last_write;    /* ids of ops, or heads of lists; IR_NONE: none */
     uint8_t read_stream, write_stream; /* the streams of these ops */
     /* the stream of all accesses in the lists; SEVERAL_STREAMS: several streams */
-    uint8_t stream_of_listed;
+    uint8_t stream_of_listed_accesses;
     bool has_lists_of_accesses;
 };
 
@@ -78,7 +78,7 @@ void waits_add_op(struct waits *w, uint32_t op)
     w->added_waits[at] = op;
 }
 
-static void add_conflicts(struct waits *w, uint32_t list, const struct touch *touch)
+static void add_conflicting_accesses(struct waits *w, uint32_t list, const struct touch *touch)
 {
     for (uint32_t i = list; i != IR_NONE; i = w->access[i].next) {
         const struct access *a = &w->access[i];
@@ -88,16 +88,16 @@ static void add_conflicts(struct waits *w, uint32_t list, const struct touch *to
     }
 }
 
-uint32_t waits_add_conflicts_of(struct waits *w, const struct touch *touch, uint32_t count,
-                                uint8_t stream)
+uint32_t waits_add_conflicting_ops(struct waits *w, const struct touch *touch, uint32_t count,
+                                   uint8_t stream)
 {
     for (const struct touch *end = touch + count; touch < end; touch++) {
         const struct accesses *of = &w->accesses_of_each_buffer[touch->buffer];
         if (of->has_lists_of_accesses) {
-            if (of->stream_of_listed != stream)
-                add_conflicts(w, of->last_write, touch);
-            if (of->stream_of_listed != stream && touch->is_write)
-                add_conflicts(w, of->last_read, touch);
+            if (of->stream_of_listed_accesses != stream)
+                add_conflicting_accesses(w, of->last_write, touch);
+            if (of->stream_of_listed_accesses != stream && touch->is_write)
+                add_conflicting_accesses(w, of->last_read, touch);
             continue;
         }
         if (of->write_stream != stream && of->last_write != IR_NONE &&
@@ -153,7 +153,8 @@ static inline void add_access_to_list(struct waits *w, struct accesses *of,
     bool first = of->last_write == IR_NONE && of->last_read == IR_NONE;
     uint32_t *list = touch->is_write ? &of->last_write : &of->last_read,
              row = w->first_spare_access;
-    of->stream_of_listed = first || of->stream_of_listed == stream ? stream : SEVERAL_STREAMS;
+    of->stream_of_listed_accesses =
+        first || of->stream_of_listed_accesses == stream ? stream : SEVERAL_STREAMS;
     if (row != IR_NONE) {
         w->first_spare_access = w->access[row].next;
     } else {
@@ -165,7 +166,7 @@ static inline void add_access_to_list(struct waits *w, struct accesses *of,
 }
 
 /* Replaces the last read and the last write of a buffer by two lists of accesses, one of reads and one of writes. */
-static void convert_to_lists(struct waits *w, struct accesses *of)
+static void convert_accesses_to_lists(struct waits *w, struct accesses *of)
 {
     struct touch whole = {.end_element = WAITS_END_OF_BUFFER};
     uint32_t read = of->last_read, write = of->last_write;
@@ -197,7 +198,7 @@ void waits_record_touches(struct waits *w, const struct touch *touch, uint32_t c
             continue;
         }
         if (!of->has_lists_of_accesses)
-            convert_to_lists(w, of);
+            convert_accesses_to_lists(w, of);
         drop_superseded_accesses(w, &of->last_read, touch,
                                  touch->is_write ? SEVERAL_STREAMS : stream);
         if (touch->is_write)

@@ -35,8 +35,8 @@ void waits_add_op(struct waits *waits, uint32_t op);
 /* Adds to the list of waits the ops of other streams that conflict with one of touch[count], the elements that the open
  * op reads or writes, unless the open op starts after them anyway. stream: that of the open op. Returns the number of
  * ops that have been added for the open op so far. */
-uint32_t waits_add_conflicts_of(struct waits *waits, const struct touch *touch, uint32_t count,
-                                uint8_t stream);
+uint32_t waits_add_conflicting_ops(struct waits *waits, const struct touch *touch, uint32_t count,
+                                   uint8_t stream);
 
 /* Makes the open op of `order` wait for the added ops, and empties the list of them. Returns, in list order, only the
  * waits that are needed, and sets *count to their number (0: returns NULL): a wait is left out if the open op's clock

@@ -14,8 +14,9 @@ const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT] = {
 /* Runs an operator on each sequence of the micro-batch: `pieces` if sequences are cut into subsequences, which also
  * attend to the earlier subsequences; else `whole`. The operator reads the sequence's rows of `from` and writes those
  * of `to`. */
-static void run_on_each_sequence(struct emit *e, uint32_t layer, attention_operator *whole,
-                                 attention_operator *pieces, struct view from, struct view to)
+static void run_operator_on_each_sequence(struct emit *e, uint32_t layer, attention_operator *whole,
+                                          attention_operator *pieces, struct view from,
+                                          struct view to)
 {
     int64_t n = e->unit.tokens, rows = e->unit.rows;
     int64_t read = (int64_t)from.count / rows, written = (int64_t)to.count / rows;
@@ -27,14 +28,16 @@ static void run_on_each_sequence(struct emit *e, uint32_t layer, attention_opera
 
 void operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out)
 {
-    run_on_each_sequence(e, layer, attention_emitters[e->choices->attention].operator_forward,
-                         prefix_forward, view_whole(e, qkv), view_whole(e, out));
+    run_operator_on_each_sequence(e, layer,
+                                  attention_emitters[e->choices->attention].operator_forward,
+                                  prefix_forward, view_whole(e, qkv), view_whole(e, out));
 }
 
 void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv)
 {
-    run_on_each_sequence(e, layer, attention_emitters[e->choices->attention].operator_backward,
-                         prefix_backward, view_whole(e, d_out), view_whole(e, dqkv));
+    run_operator_on_each_sequence(e, layer,
+                                  attention_emitters[e->choices->attention].operator_backward,
+                                  prefix_backward, view_whole(e, d_out), view_whole(e, dqkv));
 }
 
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
@@ -47,8 +50,8 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
     *apart = (struct qkv){0};
     if (project_splits_q_k_and_v(e)) {
         *apart = project_q_k_and_v_separately(e, layer, normed, rows);
-        emit_mark_saved_product(e, apart->q.buffer);
-        emit_mark_saved_product(e, apart->v.buffer);
+        emit_keep_product_result(e, apart->q.buffer);
+        emit_keep_product_result(e, apart->v.buffer);
         qkv = apart->q.buffer; /* exchange_qkv() finds the other two */
     } else if (e->choices->model->kv_latent > 0) {
         qkv = latent_project(e, layer, view_whole(e, x), rows, view_none(),
@@ -57,7 +60,7 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
     } else {
         qkv =
             project_qkv(e, layer, normed, rows, &e->layer_saved[layer].attention->adapters).buffer;
-        emit_mark_saved_product(e, qkv);
+        emit_keep_product_result(e, qkv);
     }
     e->tags.region = REGION_ATTENTION;
     operator_forward(e, layer, qkv, out);
@@ -66,7 +69,7 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
     e->tags.region = REGION_ATTENTION;
-    buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, qkv_width(e));
+    buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, qkv_column_count(e));
     operator_backward(e, layer, d_out, dqkv);
     const struct view x = view_whole(e, e->layer_saved[layer].norm1);
     if (e->choices->model->kv_latent > 0)

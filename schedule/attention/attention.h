@@ -43,7 +43,7 @@ struct kv_widths {
 };
 /* Returns row `row` of e->prefix, which holds the caches of keys and values of one sequence in one layer. The first
  * call for a row makes the caches. Sets *width. */
-struct prefix *prefix_open_caches(struct emit *e, uint32_t row, struct kv_widths *width);
+struct prefix *prefix_open_kv_caches(struct emit *e, uint32_t row, struct kv_widths *width);
 /* Emit attention over subsequences. The queries of a subsequence attend to its own keys and to those of all earlier
  * subsequences. */
 attention_operator prefix_forward, prefix_backward;
@@ -63,7 +63,7 @@ void fpdt_emit_only_fetches(struct emit *e);
 /* Emits only the all-to-alls of the attention operator: first those of q, k and v, then that of the output, then the
  * backward of both, in the reverse order. With one head rank, those of the output are left out. A wait of the host
  * comes before and after each step. */
-void exchange_emit_only(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out,
-                        buffer_id dqkv);
+void exchange_emit_only_all_to_alls(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out,
+                                    buffer_id dqkv);
 
 #endif

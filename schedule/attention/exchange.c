@@ -19,7 +19,7 @@ struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer)
         .core_kv_heads = kv_heads_in_core(c, c->hp),
         .q_width = transformer_q_columns(m),
         .o_width = transformer_o_columns(m),
-        .projection_width = qkv_width(e),
+        .projection_width = qkv_column_count(e),
         .rope_before_exchange = rotary && !c->profile->rope_after_exchange,
         .rope_after_exchange = rotary && c->profile->rope_after_exchange,
         .is_latent = latent,
@@ -29,8 +29,8 @@ struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer)
     };
     z.kv_width = z.core_kv_heads * z.head_dim;
     z.v_width = z.core_kv_heads * transformer_v_head_dim(m);
-    z.norms_heads = transformer_layer_norms_heads(m, layer);
-    z.splits_qkv_before_pack = latent || z.norms_heads || z.core_kv_heads != z.kv_heads;
+    z.norms_heads_of_q_and_k = transformer_layer_norms_heads(m, layer);
+    z.splits_qkv_before_pack = latent || z.norms_heads_of_q_and_k || z.core_kv_heads != z.kv_heads;
     return z;
 }
 
@@ -158,7 +158,7 @@ struct view gather_rows(struct emit *e, struct view x, const char *stem)
         return x;
     struct view y = emit_compute_tensor(e, stem, CATEGORY_KV, ranks * (int64_t)x.count, 0);
     const op_id op = emit_op(e, e->stream.comm, &work, &x, 1, &y, 1);
-    if (e->choices->profile->forward_exchange_blocks)
+    if (e->choices->profile->forward_exchange_blocks_compute)
         e->awaited_by_next_compute = op;
     return y;
 }
@@ -172,7 +172,7 @@ static void scatter_rows(struct emit *e, struct view x, struct view y)
     if (e->choices->hp == 1)
         return;
     const op_id op = emit_op(e, e->stream.comm, &work, &x, 1, &y, 1);
-    if (e->choices->profile->backward_exchange_blocks)
+    if (e->choices->profile->backward_exchange_blocks_compute)
         e->awaited_by_next_compute = op;
 }
 
@@ -253,7 +253,7 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
     else
         parts =
             split_qkv(e, qkv, z->rank_tokens, 1, (struct qkv){none, none, expands ? none : to.v});
-    if (z->norms_heads)
+    if (z->norms_heads_of_q_and_k)
         head_norms(e, layer, &parts, saved, z->rank_tokens);
     if (z->rope_before_exchange) {
         parts.q = rotate_heads(e, parts.q, positions, z->rank_tokens, z->heads, false, none);
@@ -275,7 +275,7 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
 struct qkv exchange_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                         struct view qkv, struct qkv to, struct attention_saved *saved)
 {
-    bool sync = e->choices->profile->forward_exchange_blocks;
+    bool sync = e->choices->profile->forward_exchange_blocks_compute;
     int64_t q = z->q_width / z->head_ranks, width = z->kv_width / z->head_ranks;
     const int64_t v_width = z->v_width / z->head_ranks;
     struct view none = view_none();
@@ -320,7 +320,8 @@ void exchange_attention_output(struct emit *e, const struct head_exchange *z, st
     int64_t width = z->o_width / z->head_ranks;
     if (z->head_ranks == 1)
         return;
-    struct view recv = gather_heads(e, z, o, width, e->choices->profile->forward_exchange_blocks);
+    struct view recv =
+        gather_heads(e, z, o, width, e->choices->profile->forward_exchange_blocks_compute);
     emit_pack(e, WORK_UNPACK, recv, out, z->rank_tokens, z->head_ranks, width);
 }
 
@@ -334,14 +335,14 @@ struct view exchange_attention_output_backward(struct emit *e, const struct head
         return d_out;
     struct view packed = pack_tensor(e, d_out, z->rank_tokens, z->head_ranks, width);
     return scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, width,
-                         e->choices->profile->backward_exchange_blocks, view_none());
+                         e->choices->profile->backward_exchange_blocks_compute, view_none());
 }
 
 /* Returns the gradient of q, k or v in this rank's rows, [rank_tokens, head_ranks * width], from what was received.
  * With `reduce`, whose part is k or v, heads had been copied before they were sent, and the gradients of the copies of
  * a head are summed. */
-static struct view unpack_gradient(struct emit *e, const struct head_exchange *z, struct view recv,
-                                   int64_t width, bool reduce)
+static struct view unpack_received_head_gradient(struct emit *e, const struct head_exchange *z,
+                                                 struct view recv, int64_t width, bool reduce)
 {
     struct view y = recv;
     if (z->head_ranks > 1)
@@ -398,15 +399,15 @@ static void unpack_qkv_gradients(struct emit *e, uint32_t layer, const struct he
     }
     bool reduce = z->core_kv_heads != z->kv_heads;
     struct qkv parts = {
-        .q = unpack_gradient(e, z, recv->q, z->q_width / z->head_ranks, false),
-        .k = unpack_gradient(e, z, recv->k, z->kv_width / z->head_ranks, reduce),
-        .v = unpack_gradient(e, z, recv->v, z->v_width / z->head_ranks, reduce),
+        .q = unpack_received_head_gradient(e, z, recv->q, z->q_width / z->head_ranks, false),
+        .k = unpack_received_head_gradient(e, z, recv->k, z->kv_width / z->head_ranks, reduce),
+        .v = unpack_received_head_gradient(e, z, recv->v, z->v_width / z->head_ranks, reduce),
     };
     if (z->rope_before_exchange) {
         parts.q = rotate_heads(e, parts.q, positions, z->rank_tokens, z->heads, true, none);
         parts.k = rotate_heads(e, parts.k, positions, z->rank_tokens, z->kv_heads, true, none);
     }
-    if (z->norms_heads)
+    if (z->norms_heads_of_q_and_k)
         head_norms_backward(e, layer, &parts, saved, z->rank_tokens);
     join_qkv(e, &parts, dqkv, z->rank_tokens, 1);
 }
@@ -414,7 +415,7 @@ static void unpack_qkv_gradients(struct emit *e, uint32_t layer, const struct he
 void exchange_qkv_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct qkv grads, struct view dqkv, const struct attention_saved *saved)
 {
-    bool sync = e->choices->profile->backward_exchange_blocks;
+    bool sync = e->choices->profile->backward_exchange_blocks_compute;
     int64_t q = z->q_width / z->head_ranks, kv = z->kv_width / z->head_ranks;
     if (z->rope_after_exchange) {
         struct view none = view_none(), positions = z->group_positions;

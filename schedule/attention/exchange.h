@@ -26,7 +26,7 @@ struct head_exchange {
     bool rope_before_exchange, rope_after_exchange;
     /* positions of a rank's tokens, and of the tokens of its head group */
     struct view rank_positions, group_positions;
-    bool norms_heads;            /* the layer norms the heads of q and k */
+    bool norms_heads_of_q_and_k; /* the layer norms the heads of q and k */
     bool splits_qkv_before_pack; /* q, k and v are separated before they are packed */
     /* q, k and v of a sequence are three parts one after another in the projection's result, not columns of it
      * (schedule/attention/latent.h) */
@@ -78,7 +78,7 @@ struct view gather_heads(struct emit *e, const struct head_exchange *z, struct v
  * ranks exchange latents, `k` is the latents, and `v` the key columns that heads share. */
 struct qkv latent_qkv_views(const struct emit *e, const struct head_exchange *z, struct view qkv);
 /* Emits the all-gather of x over the head group, and returns the result, in the order of the ranks; returns x itself
- * with P = 1. The next compute op waits for it if the profile's switch forward_exchange_blocks is set. */
+ * with P = 1. The next compute op waits for it if the profile's switch forward_exchange_blocks_compute is set. */
 struct view gather_rows(struct emit *e, struct view x, const char *stem);
 
 /* Emits a wait of the host for the stream of computation if the profile's switch host_waits_around_core is set. The

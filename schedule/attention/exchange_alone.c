@@ -13,14 +13,14 @@ static void emit_wait_of_host(struct emit *e)
 }
 
 /* Makes a new tensor and fills it with zeros. The fill replaces the op that makes the tensor in a whole schedule. */
-static struct view fill_new_tensor(struct emit *e, const char *stem, int64_t rows, int64_t cols)
+static struct view new_tensor_of_zeros(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
     e->tags.region = REGION_NONE;
     return emit_zeros(e, emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, rows, cols));
 }
 
-void exchange_emit_only(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out,
-                        buffer_id dqkv)
+void exchange_emit_only_all_to_alls(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out,
+                                    buffer_id dqkv)
 {
     struct head_exchange z = exchange_of_layer(e, 0);
     struct attention_saved *saved = &e->layer_saved[0].attention[0];
@@ -30,7 +30,7 @@ void exchange_emit_only(struct emit *e, buffer_id qkv, buffer_id out, buffer_id 
     exchange_qkv(e, 0, &z, view_rows(qkv, 0, z.rank_tokens, z.projection_width), (struct qkv){0},
                  saved);
     if (z.head_ranks > 1) {
-        struct view o = fill_new_tensor(e, "o", z.group_tokens, z.o_width / z.head_ranks);
+        struct view o = new_tensor_of_zeros(e, "o", z.group_tokens, z.o_width / z.head_ranks);
         emit_wait_of_host(e);
         exchange_attention_output(e, &z, o, view_rows(out, 0, z.rank_tokens, z.o_width));
         emit_wait_of_host(e);
@@ -38,9 +38,9 @@ void exchange_emit_only(struct emit *e, buffer_id qkv, buffer_id out, buffer_id 
         exchange_attention_output_backward(e, &z, view_rows(d_out, 0, z.rank_tokens, z.o_width));
     }
     e->tags.phase = PHASE_BACKWARD;
-    struct qkv grads = {fill_new_tensor(e, "dq", z.group_tokens, q),
-                        fill_new_tensor(e, "dk", z.group_tokens, k),
-                        fill_new_tensor(e, "dv", z.group_tokens, v)};
+    struct qkv grads = {new_tensor_of_zeros(e, "dq", z.group_tokens, q),
+                        new_tensor_of_zeros(e, "dk", z.group_tokens, k),
+                        new_tensor_of_zeros(e, "dv", z.group_tokens, v)};
     emit_wait_of_host(e);
     exchange_qkv_backward(e, 0, &z, grads, view_rows(dqkv, 0, z.rank_tokens, z.projection_width),
                           saved);

@@ -87,7 +87,7 @@ struct work fpdt_tile_work(const struct fpdt *f, enum work_kind kind, int64_t q,
     return work;
 }
 
-bool fpdt_chunk_sees(const struct fpdt *f, int64_t q, int64_t k)
+bool fpdt_chunk_sees_keys_of_chunk(const struct fpdt *f, int64_t q, int64_t k)
 {
     int64_t window = transformer_layer_window(f->e->choices->model, f->layer);
     int64_t last = chunk_begin_position(f, k) + fpdt_chunk_tokens(f, k) - 1;
@@ -99,7 +99,7 @@ bool fpdt_chunk_sees(const struct fpdt *f, int64_t q, int64_t k)
 int64_t fpdt_first_visible_chunk(const struct fpdt *f, int64_t q)
 {
     int64_t k = q;
-    while (k > 0 && fpdt_chunk_sees(f, q, k - 1))
+    while (k > 0 && fpdt_chunk_sees_keys_of_chunk(f, q, k - 1))
         k--;
     return k;
 }
@@ -110,8 +110,8 @@ int64_t fpdt_visible_keys(const struct fpdt *f, int64_t q, int64_t k)
     return q == k || kept == 0 ? fpdt_chunk_tokens(f, k) : kept;
 }
 
-struct fpdt_keys_values fpdt_visible_part(const struct fpdt *f, struct fpdt_keys_values pair,
-                                          int64_t q, int64_t k)
+struct fpdt_keys_values
+fpdt_visible_part_of_keys(const struct fpdt *f, struct fpdt_keys_values pair, int64_t q, int64_t k)
 {
     const int64_t keys = fpdt_visible_keys(f, q, k);
     return (struct fpdt_keys_values){view_slice(pair.k, 0, keys * f->kv_width),
@@ -165,7 +165,7 @@ void fpdt_wait_for_tile(const struct fpdt *f)
 {
     fpdt_wait_for_stream(f, f->e->stream.compute);
     fpdt_wait_for_stream(f, f->load_stream);
-    if (fpdt_one_rank_fetches(f->e->choices))
+    if (fpdt_one_rank_fetches_for_all(f->e->choices))
         fpdt_wait_for_stream(f, f->e->stream.fetch);
 }
 

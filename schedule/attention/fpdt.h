@@ -72,17 +72,17 @@ struct head_exchange fpdt_chunk_exchange(const struct fpdt *f, int64_t i);
 int64_t fpdt_chunk_tokens(const struct fpdt *f, int64_t i);
 
 /* fpdt_visible_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k or
- * attention is not block-sparse, else the number that block-sparse attention keeps. fpdt_visible_part() returns the
+ * attention is not block-sparse, else the number that block-sparse attention keeps. fpdt_visible_part_of_keys() returns the
  * part of `pair` that these keys and their values are: its first rows. `pair` holds all keys and values of chunk k, or
  * only these. */
 int64_t fpdt_visible_keys(const struct fpdt *f, int64_t q, int64_t k);
-struct fpdt_keys_values fpdt_visible_part(const struct fpdt *f, struct fpdt_keys_values pair,
-                                          int64_t q, int64_t k);
+struct fpdt_keys_values
+fpdt_visible_part_of_keys(const struct fpdt *f, struct fpdt_keys_values pair, int64_t q, int64_t k);
 
-/* fpdt_chunk_sees() is true if a query of chunk q may attend to a key of chunk k <= q. It is false for chunks beyond
+/* fpdt_chunk_sees_keys_of_chunk() is true if a query of chunk q may attend to a key of chunk k <= q. It is false for chunks beyond
  * the layer's window, which are neither fetched nor multiplied, but true for chunks that only documents hide.
  * fpdt_first_visible_chunk() returns the first chunk that q attends to. */
-bool fpdt_chunk_sees(const struct fpdt *f, int64_t q, int64_t k);
+bool fpdt_chunk_sees_keys_of_chunk(const struct fpdt *f, int64_t q, int64_t k);
 int64_t fpdt_first_visible_chunk(const struct fpdt *f, int64_t q);
 
 /* Returns the work of the tile of chunk q's queries by chunk k's keys. */
@@ -141,8 +141,8 @@ struct fpdt_gradient_target {
 };
 /* Passes the gradients of chunk i's q, k and v back through the all-to-alls and, if there is one, the projection, and
  * writes the chunk's rows of `to`. */
-void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
-                       struct fpdt_gradient_target to);
+void fpdt_finish_chunk_backward(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
+                                struct fpdt_gradient_target to);
 
 /* Adds waits for copies to the host (schedule/attention/fpdt_host.c), so that the device holds the stored tensors of at
  * most two chunks at once; these are not added if the host waits after every tile (the profile's switch

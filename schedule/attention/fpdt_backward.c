@@ -18,18 +18,18 @@
  * host are fetched. For the chunk's first tile d_o comes from the all-to-all; it is stored if another tile will read
  * it. again: the current tile, by the keys of chunk k, is also of chunk q and will still add to dq, so dq is not
  * fetched here. */
-static struct query_tensors fetch_next_query_tensors(struct fpdt_gradients *g, int64_t q, int64_t k,
-                                                     bool again)
+static struct query_chunk_tensors fetch_next_query_tensors(struct fpdt_gradients *g, int64_t q,
+                                                           int64_t k, bool again)
 {
     const struct fpdt *f = g->fpdt;
     struct stored_query_gradients *state = &g->stored[q];
     bool reload = f->e->choices->profile->chunk_refetches_queries, first = state->d_o.count == 0;
-    op_id after = k == 0 && q == 0 ? f->e->last_before_wo_backward : f->e->last_compute;
-    struct query_tensors set = {.queries = fpdt_queries_for_backward(f, q, after),
-                                .dq = view_none()};
+    op_id after = k == 0 && q == 0 ? f->e->last_compute_before_wo_backward : f->e->last_compute;
+    struct query_chunk_tensors set = {.queries = fpdt_queries_for_backward(f, q, after),
+                                      .dq = view_none()};
     if (first) {
         set.d_o = fpdt_exchange_d_o(g, q);
-        if (q > 0 && fpdt_chunk_sees(f, q, q - 1)) { /* another tile will read it */
+        if (q > 0 && fpdt_chunk_sees_keys_of_chunk(f, q, q - 1)) { /* another tile will read it */
             fpdt_sync_ranks(f);
             fpdt_store_tensor(f, f->store_stream, q, set.d_o, "d_o_host", &state->d_o,
                               sizeof *state);
@@ -46,7 +46,7 @@ static struct query_tensors fetch_next_query_tensors(struct fpdt_gradients *g, i
  * on the device if `stays` is set or if nothing is offloaded. It stays there after the diagonal tile, too, which
  * completes it, unless the switch chunk_refetches_queries is set. */
 static void store_query_gradient(struct fpdt_gradients *g, int64_t q, int64_t k,
-                                 const struct query_tensors *set, bool stays)
+                                 const struct query_chunk_tensors *set, bool stays)
 {
     const struct fpdt *f = g->fpdt;
     struct stored_query_gradients *state = &g->stored[q];
@@ -63,7 +63,7 @@ static struct view new_zeros(const struct fpdt *f, const char *stem, enum catego
 
 /* Writes the zeros that DeepSpeed writes before the loops: the gradient of the first query chunk on the device, and
  * the gradients of all query chunks on the host. */
-static void zero_query_gradients(struct fpdt_gradients *g, struct query_tensors *set)
+static void zero_query_gradients(struct fpdt_gradients *g, struct query_chunk_tensors *set)
 {
     const struct fpdt *f = g->fpdt;
     set->dq = new_zeros(f, "dq_sum", CATEGORY_ACTIVATION, fpdt_chunk_tokens(f, 0) * f->q_width);
@@ -78,9 +78,10 @@ static void zero_query_gradients(struct fpdt_gradients *g, struct query_tensors 
  * *set holds the tensors of query chunk k on entry, and of query chunk k + 1 on return. *next becomes the keys and
  * values of chunk k + 1, except with `reload`: then the caller fetches them later. After the last chunk, *set and *next
  * are not valid. */
-static struct qkv emit_tiles_of_keys(struct fpdt_gradients *g, int64_t k,
-                                     const struct fpdt_keys_values *pair, struct query_tensors *set,
-                                     struct fpdt_keys_values *next)
+static struct qkv emit_backward_tiles_of_key_chunk(struct fpdt_gradients *g, int64_t k,
+                                                   const struct fpdt_keys_values *pair,
+                                                   struct query_chunk_tensors *set,
+                                                   struct fpdt_keys_values *next)
 {
     const struct fpdt *f = g->fpdt;
     struct emit *e = f->e;
@@ -92,12 +93,12 @@ static struct qkv emit_tiles_of_keys(struct fpdt_gradients *g, int64_t k,
         sums.k = new_zeros(f, "dk_sum", CATEGORY_KV, keys * f->kv_width);
         sums.v = new_zeros(f, "dv_sum", CATEGORY_KV, keys * f->v_width);
     }
-    while (last + 1 < f->chunk_count && fpdt_chunk_sees(f, last + 1, k))
+    while (last + 1 < f->chunk_count && fpdt_chunk_sees_keys_of_chunk(f, last + 1, k))
         last++;
     for (int64_t q = k; q <= last; q++) {
         int64_t ahead = q < last ? q + 1 : k + 1;
         bool more = ahead < f->chunk_count, again = ahead == q;
-        struct query_tensors then = {0};
+        struct query_chunk_tensors then = {0};
         e->tags.chunk = (uint16_t)q;
         e->tags.step = (uint16_t)k;
         if (more && (!again || reload))
@@ -127,10 +128,10 @@ static void fpdt_backward_by_key_chunks(struct fpdt_gradients *g, struct fpdt_gr
     const struct fpdt *f = g->fpdt;
     struct emit *e = f->e;
     bool reload = e->choices->profile->chunk_refetches_queries && f->offloads;
-    struct view norm = fpdt_fetch_norm(f, 0, to);
+    struct view norm = fpdt_fetch_normed_input(f, 0, to);
     struct fpdt_keys_values pair =
-        fpdt_keys_values_for_backward(f, 0, 0, e->last_before_wo_backward);
-    struct query_tensors set = fetch_next_query_tensors(g, 0, 0, false);
+        fpdt_keys_values_for_backward(f, 0, 0, e->last_compute_before_wo_backward);
+    struct query_chunk_tensors set = fetch_next_query_tensors(g, 0, 0, false);
     fpdt_wait_for_stream(f, f->side_stream);
     fpdt_wait_for_tile(f);
     if (reload)
@@ -138,12 +139,12 @@ static void fpdt_backward_by_key_chunks(struct fpdt_gradients *g, struct fpdt_gr
     for (int64_t k = 0; k < f->chunk_count; k++) {
         struct fpdt_keys_values next = {0};
         pair = fpdt_expand_latents(f, k, k, pair);
-        struct qkv sums = emit_tiles_of_keys(g, k, &pair, &set, &next);
-        fpdt_finish_chunk(f, k, sums, norm, to);
+        struct qkv sums = emit_backward_tiles_of_key_chunk(g, k, &pair, &set, &next);
+        fpdt_finish_chunk_backward(f, k, sums, norm, to);
         if (k + 1 == f->chunk_count)
             break;
         pair = reload ? fpdt_keys_values_for_backward(f, k + 1, k + 1, e->last_compute) : next;
-        norm = fpdt_fetch_norm(f, k + 1, to);
+        norm = fpdt_fetch_normed_input(f, k + 1, to);
         fpdt_wait_for_tile(f);
     }
     e->tags.chunk = IR_NONE16;

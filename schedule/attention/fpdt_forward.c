@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* During the forward's last tile, fetches the tensors with which the backward begins. */
-static void fetch_for_backward(const struct fpdt *f)
+static void fetch_first_tensors_of_backward(const struct fpdt *f)
 {
     struct fpdt_chunk *first = &f->chunk[0];
     op_id after = f->e->last_compute;
@@ -82,8 +82,8 @@ static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
         else if (then < i)
             *ahead = fpdt_fetch_keys_values(f, e->last_compute, i + 1, then);
         else if (f->offloads && i + 1 == f->chunk_count && early)
-            fetch_for_backward(f);
-        pair = fpdt_visible_part(f, fpdt_expand_latents(f, i, j, pair), i, j);
+            fetch_first_tensors_of_backward(f);
+        pair = fpdt_visible_part_of_keys(f, fpdt_expand_latents(f, i, j, pair), i, j);
         struct qkv in = {f->chunk[i].attention_saved_on_device.qkv.q, pair.k, pair.v};
         sum = emit_tile(f, i, j, first, &in, sum, o);
         fpdt_wait_for_tile(f);
@@ -128,7 +128,7 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     fpdt_store_tensor(f, f->store_stream, i, in.v, f->stores_latents ? "shared_host" : "v_host",
                       &chunk->keys_values.v, sizeof *chunk);
     struct view o = exchange_core_output(e, &z, out);
-    attention_save_output(e, &chunk->attention_saved_on_device, o, z.group_tokens, f->heads);
+    attention_set_output_and_lse(e, &chunk->attention_saved_on_device, o, z.group_tokens, f->heads);
     emit_tiles(f, i, o, ahead);
     attention_sinks(e, f->layer, &chunk->attention_saved_on_device, z.group_tokens, f->heads);
     exchange_attention_output(e, &z, o, out);

@@ -36,12 +36,13 @@ struct fpdt_queries fpdt_queries_for_backward(const struct fpdt *f, int64_t q, o
 }
 
 struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k,
-                              const struct query_tensors *set, const struct fpdt_keys_values *pair)
+                              const struct query_chunk_tensors *set,
+                              const struct fpdt_keys_values *pair)
 {
     struct emit *e = f->e;
     struct work work = fpdt_tile_work(f, WORK_ATTENTION_BACKWARD, q, k);
     const int64_t rows = work.attention.q * f->q_width, keys = work.attention.kv;
-    struct fpdt_keys_values seen = fpdt_visible_part(f, *pair, q, k);
+    struct fpdt_keys_values seen = fpdt_visible_part_of_keys(f, *pair, q, k);
     struct qkv in = {set->queries.q, seen.k, seen.v};
     if (q == k)
         attention_sinks_backward(e, f->layer, set->queries.o, set->queries.lse, set->d_o,
@@ -59,8 +60,8 @@ struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k,
     return grads;
 }
 
-void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
-                       struct fpdt_gradient_target to)
+void fpdt_finish_chunk_backward(const struct fpdt *f, int64_t i, struct qkv grads, struct view norm,
+                                struct fpdt_gradient_target to)
 {
     struct emit *e = f->e;
     enum dtype dtype = (enum dtype)e->choices->dtype;
@@ -91,7 +92,7 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
     e->tags.region = REGION_ATTENTION;
 }
 
-struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_gradient_target to)
+struct view fpdt_fetch_normed_input(const struct fpdt *f, int64_t i, struct fpdt_gradient_target to)
 {
     if (to.dx.i == IR_NONE || f->chunk[i].normed_input_on_host.count == 0)
         return view_none();

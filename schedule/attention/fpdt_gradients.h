@@ -7,7 +7,7 @@
 
 /* The tensors of a chunk of queries that a tile's backward reads, and the sum of these queries' gradients so far; all
  * on the device. */
-struct query_tensors {
+struct query_chunk_tensors {
     struct fpdt_queries queries;
     struct view d_o, dq;
 };
@@ -35,12 +35,14 @@ struct fpdt_queries fpdt_queries_for_backward(const struct fpdt *f, int64_t q, o
 
 /* Fetches the normed input of chunk i, which the gradient of the projection's weight reads. Returns an empty view if
  * the input is on the device, or if there is no projection. */
-struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_gradient_target to);
+struct view fpdt_fetch_normed_input(const struct fpdt *f, int64_t i,
+                                    struct fpdt_gradient_target to);
 
 /* Emits the backward of the tile of chunk q's queries by chunk k's keys, and returns its dq, dk and dv in the compute
- * dtype. For q = k it first emits the gradient of the attention sinks. pair: as in fpdt_visible_part(). */
+ * dtype. For q = k it first emits the gradient of the attention sinks. pair: as in fpdt_visible_part_of_keys(). */
 struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k,
-                              const struct query_tensors *set, const struct fpdt_keys_values *pair);
+                              const struct query_chunk_tensors *set,
+                              const struct fpdt_keys_values *pair);
 
 /* Emits all chunks' gradients with queries in the outer loop (schedule/attention/fpdt_by_query.c). */
 void fpdt_backward_by_query(struct fpdt_gradients *g, struct fpdt_gradient_target to);

@@ -52,11 +52,11 @@ struct view fpdt_copy_from_host(const struct fpdt *f, uint8_t stream, op_id afte
 
 static bool one_rank_stores_for_all(const struct fpdt *f)
 {
-    return fpdt_one_rank_fetches(f->e->choices);
+    return fpdt_one_rank_fetches_for_all(f->e->choices);
 }
 
 /* Returns the number of ranks whose data are in one buffer on the host. */
-static int64_t ranks_per_buffer(const struct fpdt *f)
+static int64_t ranks_per_host_buffer(const struct fpdt *f)
 {
     return one_rank_stores_for_all(f) ? (int64_t)f->e->choices->hp : 1;
 }
@@ -65,7 +65,7 @@ static int64_t ranks_per_buffer(const struct fpdt *f)
  * only this rank passes, or IR_NONE16 if every rank stores its own part. */
 static int64_t storing_rank(const struct fpdt *f, int64_t i)
 {
-    return i % ranks_per_buffer(f);
+    return i % ranks_per_host_buffer(f);
 }
 
 static uint16_t guard_of_storing_rank(const struct fpdt *f, int64_t i)
@@ -89,7 +89,7 @@ static struct view host_view_of_chunk(const struct fpdt *f, int64_t i,
                                       struct view *host, size_t stride)
 {
     struct emit *e = f->e;
-    int64_t ranks = ranks_per_buffer(f), first = i - storing_rank(f, i);
+    int64_t ranks = ranks_per_host_buffer(f), first = i - storing_rank(f, i);
     uint64_t count = (uint64_t)(part.rows * (part.cols > 0 ? part.cols : 1) * ranks);
     if (host->count > 0)
         return *host;
@@ -149,7 +149,7 @@ struct view fpdt_fetch_tensor(const struct fpdt *f, uint8_t stream, op_id after,
         return fpdt_copy_from_host(f, stream, after, host, stem);
     struct view all = emit_tensor_like(e, host, (int64_t)host.count, stem, MEMORY_HBM);
     struct view own =
-        emit_tensor_like(e, host, (int64_t)host.count / ranks_per_buffer(f), stem, MEMORY_HBM);
+        emit_tensor_like(e, host, (int64_t)host.count / ranks_per_host_buffer(f), stem, MEMORY_HBM);
     struct work work = {.kind = WORK_SCATTER,
                         .broadcast = {e->group.hp, bytes_of_view(f->e, all), storing_rank(f, i)}};
     emit_guarded_copy(f, WORK_H2D, guard_of_storing_rank(f, i), after, stream, host, all);
@@ -169,7 +169,7 @@ struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after
                         "shared_all"),
             true};
     if (!one_rank_stores_for_all(f))
-        host = fpdt_visible_part(f, host, q, k);
+        host = fpdt_visible_part_of_keys(f, host, q, k);
     return (struct fpdt_keys_values){fpdt_fetch_tensor(f, f->load_stream, after, k, host.k, "k"),
                                      fpdt_fetch_tensor(f, f->load_stream, after, k, host.v, "v"),
                                      false};
@@ -196,7 +196,7 @@ static void limit_gather_buffers_to_two(struct emit *e, const struct op_list *li
 }
 
 /* True if the op is a copy to the host in the forward of a chunk, or in the recomputation of that forward. */
-static bool is_store_of_chunk(const struct ir *ir, uint32_t op)
+static bool is_chunk_copy_to_host(const struct ir *ir, uint32_t op)
 {
     return ir->op.kind[op] == WORK_D2H && ir->op.region[op] == REGION_OFFLOAD &&
            ir->op.chunk[op] != IR_NONE16 && ir->op.phase[op] != PHASE_BACKWARD;
@@ -213,12 +213,12 @@ static void limit_chunks_being_stored(struct emit *e, const struct op_list *list
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
         /* consecutive chunks have different numbers */
-        if (is_store_of_chunk(ir, op) && ir->op.chunk[op] != chunk) {
+        if (is_chunk_copy_to_host(ir, op) && ir->op.chunk[op] != chunk) {
             chunk = ir->op.chunk[op];
             until = stored[0];
             stored[0] = stored[1];
         }
-        if (is_store_of_chunk(ir, op))
+        if (is_chunk_copy_to_host(ir, op))
             stored[1].i = op;
         if (until.i == IR_NONE || ir->op.stream[op] != e->stream.compute)
             continue;
@@ -229,7 +229,7 @@ static void limit_chunks_being_stored(struct emit *e, const struct op_list *list
 
 void pass_limit_chunks_being_stored(struct emit *e, struct op_list *list)
 {
-    if (fpdt_one_rank_fetches(e->choices))
+    if (fpdt_one_rank_fetches_for_all(e->choices))
         limit_gather_buffers_to_two(e, list);
     if (fpdt_offloads(e->choices) && !e->choices->profile->host_waits_after_each_chunk_tile)
         limit_chunks_being_stored(e, list);

@@ -5,7 +5,7 @@
 #include "schedule/attention/fpdt.h"
 #include "schedule/config/derived.h"
 
-static void wait_on_host_for(struct emit *e, uint8_t stream)
+static void emit_host_wait_for_stream(struct emit *e, uint8_t stream)
 {
     e->tags.region = REGION_NONE;
     emit_host_wait(e, stream);
@@ -43,17 +43,18 @@ void fpdt_emit_only_fetches(struct emit *e)
         fpdt_store_tensor(&f, f.store_stream, 0, x, parts[i].stem, &host[i], stride);
         /* With block-sparse attention the queries of a later chunk see only a part of the keys and values. Only this
          * part is fetched, unless one rank fetches for all. */
-        if (parts[i].category == CATEGORY_KV && !fpdt_one_rank_fetches(e->choices))
+        if (parts[i].category == CATEGORY_KV && !fpdt_one_rank_fetches_for_all(e->choices))
             host[i] =
                 view_slice(host[i], 0, fpdt_visible_keys(&f, 1, 0) * (parts[i].count / tokens));
     }
-    wait_on_host_for(e, f.store_stream);
+    emit_host_wait_for_stream(e, f.store_stream);
     for (int backward = 0; backward < 2; backward++) {
         e->tags.phase = backward ? PHASE_BACKWARD : PHASE_FORWARD;
         for (size_t i = 0; i < ARRAY_LEN(parts); i++)
             if (parts[i].backward == (backward != 0))
                 fpdt_fetch_tensor(&f, f.load_stream, (op_id){IR_NONE}, 0, host[i], parts[i].stem);
         /* If one rank fetches for all, it then scatters what it copied, on the fetch stream, which ends last. */
-        wait_on_host_for(e, fpdt_one_rank_fetches(e->choices) ? e->stream.fetch : f.load_stream);
+        emit_host_wait_for_stream(e, fpdt_one_rank_fetches_for_all(e->choices) ? e->stream.fetch
+                                                                               : f.load_stream);
     }
 }

@@ -195,8 +195,8 @@ static struct view gather_over_tensor_ranks(struct emit *e, struct view x, int64
 
 /* ---- queries ---- */
 
-static struct view emit_queries(struct emit *e, uint32_t layer, struct view x,
-                                const struct latent_rows *rows, struct latent_saved *s)
+static struct view emit_latent_queries(struct emit *e, uint32_t layer, struct view x,
+                                       const struct latent_rows *rows, struct latent_saved *s)
 {
     const struct transformer *m = e->choices->model;
     const int64_t width = transformer_q_columns(m);
@@ -211,7 +211,7 @@ static struct view emit_queries(struct emit *e, uint32_t layer, struct view x,
     s->q_norm_gathered = gather_over_tensor_ranks(e, s->q_norm, m->q_latent);
     struct view q = emit_product(e, layer, WEIGHT_Q_UP, "q_up", s->q_norm_gathered, rows->all_rows,
                                  width, m->q_latent);
-    emit_mark_saved_product(e, q.buffer);
+    emit_keep_product_result(e, q.buffer);
     return q;
 }
 
@@ -237,9 +237,9 @@ static void emit_queries_backward(struct emit *e, uint32_t layer, struct view dq
 
 /* Returns kv_b's result for all rows, or, if head ranks send latents, the normed latents of all rows. Sets *own (this
  * rank's rows) and *shared (all rows) to the key columns that heads share, before their rotation. */
-static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
-                             const struct latent_rows *rows, const struct latent_widths *w,
-                             struct latent_saved *s, struct view *own, struct view *shared)
+static struct view emit_latent_keys(struct emit *e, uint32_t layer, struct view x,
+                                    const struct latent_rows *rows, const struct latent_widths *w,
+                                    struct latent_saved *s, struct view *own, struct view *shared)
 {
     const struct work apart = {.kind = WORK_PACK,
                                .pack = {rows->own_rows, 1, {w->latent, w->rotated, 0}}};
@@ -255,12 +255,12 @@ static struct view emit_keys(struct emit *e, uint32_t layer, struct view x,
         return s->kv_norm_gathered;
     struct view up = emit_product(e, layer, WEIGHT_KV_UP, "kv_up", s->kv_norm_gathered,
                                   rows->all_rows, w->up, w->latent);
-    emit_mark_saved_product(e, up.buffer);
+    emit_keep_product_result(e, up.buffer);
     return up;
 }
 
 /* Returns the gradient of the normed latents of this rank's rows. Emits the gradient of kv_b, too, unless head ranks
- * send latents. d_up: the gradient of what emit_keys() returned. */
+ * send latents. d_up: the gradient of what emit_latent_keys() returned. */
 static struct view emit_keys_wide_backward(struct emit *e, uint32_t layer, struct view d_up,
                                            const struct latent_rows *rows,
                                            const struct latent_widths *w,
@@ -277,7 +277,7 @@ static struct view emit_keys_wide_backward(struct emit *e, uint32_t layer, struc
 }
 
 /* Writes to dx the gradient of x through keys and values, and emits the gradients of kv_a, of the latent's norm and,
- * unless head ranks send latents, of kv_b. d_up: the gradient of what emit_keys() returned; d_shared: that of
+ * unless head ranks send latents, of kv_b. d_up: the gradient of what emit_latent_keys() returned; d_shared: that of
  * *shared. */
 static void emit_keys_backward(struct emit *e, uint32_t layer, struct view d_up,
                                struct view d_shared, struct view x, struct view dx,
@@ -375,8 +375,8 @@ struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_
     const uint32_t first = e->ir->buffer.count;
     struct view shared, own;
     e->tags.region = REGION_LINEAR;
-    const struct view q = emit_queries(e, layer, x, &rows, saved);
-    const struct view up = emit_keys(e, layer, x, &rows, &w, saved, &own, &shared);
+    const struct view q = emit_latent_queries(e, layer, x, &rows, saved);
+    const struct view up = emit_latent_keys(e, layer, x, &rows, &w, saved, &own, &shared);
     e->tags.region = REGION_ATTENTION;
     const struct view qkv = emit_compute_tensor(e, "qkv", CATEGORY_ACTIVATION, count, width);
     for (int64_t i = 0; i < sequences; i++)

@@ -59,8 +59,8 @@ static bool core_is_mxfp8(const struct emit *e)
 }
 
 /* Emits one pass that casts x. In MXFP8 write has four views: copy, scales, transposed copy, scales; else two. */
-static void emit_cast_of(struct emit *e, struct view x, const struct core_operand *size,
-                         const struct view *write)
+static void emit_cast_to_narrow_copies(struct emit *e, struct view x,
+                                       const struct core_operand *size, const struct view *write)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
     const struct work work = {.kind = WORK_QUANTISE,
@@ -92,8 +92,8 @@ struct core_copies {
     struct view forward_scales, backward_scales;
 };
 
-static struct core_copies copies_of(const struct emit *e, const struct core_operands *x,
-                                    const struct attention_saved *saved)
+static struct core_copies views_of_core_copies(const struct emit *e, const struct core_operands *x,
+                                               const struct attention_saved *saved)
 {
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
     const struct view data = saved->narrow, scales = saved->narrow_scales;
@@ -126,20 +126,22 @@ static void cast_qkv_to_mxfp8(struct emit *e, const struct core_operands *x,
     saved->narrow_scales =
         new_scales(e, x->q.scales + x->k.scales + x->v.scales + x->q.turned_scales +
                           x->k.turned_scales + x->v.turned_scales);
-    const struct core_copies to = copies_of(e, x, saved);
+    const struct core_copies to = views_of_core_copies(e, x, saved);
     const struct view scales = to.backward_scales, turned_v_scales = to.forward_scales;
     const int64_t of_q = x->q.scales, of_k = x->k.scales, of_v = x->v.scales,
                   of_turned_q = x->q.turned_scales;
-    emit_cast_of(e, saved->qkv.q, &x->q,
-                 (struct view[]){to.q, view_slice(scales, 0, of_q), view_slice(to.turned_qk, 0, q),
-                                 view_slice(scales, of_q + of_k + of_v, of_turned_q)});
-    emit_cast_of(
+    emit_cast_to_narrow_copies(
+        e, saved->qkv.q, &x->q,
+        (struct view[]){to.q, view_slice(scales, 0, of_q), view_slice(to.turned_qk, 0, q),
+                        view_slice(scales, of_q + of_k + of_v, of_turned_q)});
+    emit_cast_to_narrow_copies(
         e, saved->qkv.k, &x->k,
         (struct view[]){to.k, view_slice(scales, of_q, of_k), view_slice(to.turned_qk, q, k),
                         view_slice(scales, of_q + of_k + of_v + of_turned_q, x->k.turned_scales)});
-    emit_cast_of(e, saved->qkv.v, &x->v,
-                 (struct view[]){to.v, view_slice(scales, of_q + of_k, of_v), to.turned_v,
-                                 view_slice(turned_v_scales, 0, x->v.turned_scales)});
+    emit_cast_to_narrow_copies(e, saved->qkv.v, &x->v,
+                               (struct view[]){to.v, view_slice(scales, of_q + of_k, of_v),
+                                               to.turned_v,
+                                               view_slice(turned_v_scales, 0, x->v.turned_scales)});
 }
 
 /* Copies q, k and v one after another (torch.cat), and casts them with one scale. */
@@ -157,7 +159,8 @@ static void cast_qkv_with_one_scale(struct emit *e, const struct core_operands *
             3, &joined, 1);
     saved->narrow = new_buffer_of_narrow_copies(e, "qkv_narrow", DTYPE_E4M3, all);
     saved->narrow_scales = new_scales(e, 1);
-    emit_cast_of(e, joined, &together, (struct view[]){saved->narrow, saved->narrow_scales});
+    emit_cast_to_narrow_copies(e, joined, &together,
+                               (struct view[]){saved->narrow, saved->narrow_scales});
 }
 
 void narrow_core_forward(struct emit *e, struct work work, struct attention_saved *saved,
@@ -165,7 +168,7 @@ void narrow_core_forward(struct emit *e, struct work work, struct attention_save
 {
     const struct core_operands x = core_operands_of_work(e, &work);
     (core_is_mxfp8(e) ? cast_qkv_to_mxfp8 : cast_qkv_with_one_scale)(e, &x, saved);
-    const struct core_copies copies = copies_of(e, &x, saved);
+    const struct core_copies copies = views_of_core_copies(e, &x, saved);
     work.attention.scaling = products_recipe(e->choices)->scaling;
     emit_op(e, e->stream.tile, &work,
             (struct view[]){copies.q, copies.k, copies.turned_v, copies.forward_scales}, 4,
@@ -176,7 +179,7 @@ void narrow_core_backward(struct emit *e, struct work work, const struct attenti
                           struct view d_o, const struct qkv *grads)
 {
     const struct core_operands x = core_operands_of_work(e, &work);
-    const struct core_copies copies = copies_of(e, &x, saved);
+    const struct core_copies copies = views_of_core_copies(e, &x, saved);
     const struct core_operand size =
         core_operand(e, work.attention.q, work.attention.heads * work_attention_vdim(&work));
     const enum dtype dtype = (enum dtype)products_recipe(e->choices)->gradient_dtype;
@@ -185,9 +188,9 @@ void narrow_core_backward(struct emit *e, struct work work, const struct attenti
                 turned = {0}, scales = new_scales(e, size.scales + turned_scales);
     if (core_is_mxfp8(e))
         turned = new_buffer_of_narrow_copies(e, "d_o_turned", dtype, elements(&size));
-    emit_cast_of(e, d_o, &size,
-                 (struct view[]){narrow, view_slice(scales, 0, size.scales), turned,
-                                 view_slice(scales, size.scales, turned_scales)});
+    emit_cast_to_narrow_copies(e, d_o, &size,
+                               (struct view[]){narrow, view_slice(scales, 0, size.scales), turned,
+                                               view_slice(scales, size.scales, turned_scales)});
     work.attention.scaling = products_recipe(e->choices)->scaling;
     struct view write[4] = {grads->q, grads->k, grads->v};
     const int64_t workspace =

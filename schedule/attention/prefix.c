@@ -42,35 +42,37 @@ static struct prefix_positions prefix_positions_of(const struct emit *e)
 
 /* ---- collectives of the stages that share a subsequence ---- */
 
-static void emit_stage_collective(struct emit *e, enum work_kind kind, struct view x, struct view y)
+static void emit_collective_of_sharing_stages(struct emit *e, enum work_kind kind, struct view x,
+                                              struct view y)
 {
     struct work work = {.kind = (uint8_t)kind,
                         .collective = {e->unit.stages.group, bytes_of_view(e, x)}};
     emit_op(e, e->stream.comm_stream_of_sharing_stages, &work, &x, 1, &y, 1);
 }
 
-static struct view new_cache(struct emit *e, const char *stem, int64_t width)
+static struct view new_kv_cache_of_prefix(struct emit *e, const char *stem, int64_t width)
 {
-    struct view cache = emit_compute_tensor(e, stem, CATEGORY_KV, e->unit.cache_tokens, width);
+    struct view cache =
+        emit_compute_tensor(e, stem, CATEGORY_KV, e->unit.kv_cache_capacity_tokens, width);
     saved_buffers_add(&e->caches, cache.buffer);
     return cache;
 }
 
-struct prefix *prefix_open_caches(struct emit *e, uint32_t row, struct kv_widths *width)
+struct prefix *prefix_open_kv_caches(struct emit *e, uint32_t row, struct kv_widths *width)
 {
     struct head_exchange z = exchange_of_layer(e, 0); /* widths are those of all layers */
     struct prefix *prefix = &e->prefix[row];
     *width = (struct kv_widths){z.kv_width / z.head_ranks, z.v_width / z.head_ranks};
     if (prefix->k.count == 0)
-        *prefix = (struct prefix){.k = new_cache(e, "k_cache", width->k_width),
-                                  .v = new_cache(e, "v_cache", width->v_width)};
+        *prefix = (struct prefix){.k = new_kv_cache_of_prefix(e, "k_cache", width->k_width),
+                                  .v = new_kv_cache_of_prefix(e, "v_cache", width->v_width)};
     return prefix;
 }
 
 /* Returns a new buffer with room for a full piece of keys or values, and emits the fill that zeroes the end which this
  * shorter piece will not write. Returns an empty view if this piece has full length. */
-static struct view new_padded_piece(struct emit *e, const char *stem, struct prefix_positions reach,
-                                    int64_t width)
+static struct view new_zero_padded_kv_piece(struct emit *e, const char *stem,
+                                            struct prefix_positions reach, int64_t width)
 {
     int64_t own = reach.queries_end - reach.queries_begin,
             lacks = (reach.piece_tokens - own) * width;
@@ -83,12 +85,13 @@ static struct view new_padded_piece(struct emit *e, const char *stem, struct pre
 
 /* Gathers the pieces of all stages into the cache, at the place of the subsequence. filled: this stage's piece with its
  * padding; empty: `own` needs no padding. */
-static void gather_cache(struct emit *e, struct view own, struct view filled, struct view cache,
-                         struct prefix_positions reach, int64_t width)
+static void gather_stage_pieces_into_cache(struct emit *e, struct view own, struct view filled,
+                                           struct view cache, struct prefix_positions reach,
+                                           int64_t width)
 {
     int64_t all = reach.piece_tokens * width * e->unit.stages.count;
-    emit_stage_collective(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
-                          view_slice(cache, reach.subsequence_begin * width, all));
+    emit_collective_of_sharing_stages(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
+                                      view_slice(cache, reach.subsequence_begin * width, all));
 }
 
 /* Returns a copy of x[rows, width], the part of a cache that is filled so far, in the compute dtype. */
@@ -111,7 +114,7 @@ static struct work prefix_tile_work(const struct emit *e, uint32_t layer, int64_
 }
 
 /* Returns the row of a layer's sequence in e->prefix. */
-static uint32_t prefix_row_of(const struct emit *e, uint32_t layer, int64_t sequence)
+static uint32_t prefix_cache_row_of(const struct emit *e, uint32_t layer, int64_t sequence)
 {
     return layer * (uint32_t)e->choices->micro_batch + (uint32_t)sequence;
 }
@@ -122,14 +125,15 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     struct head_exchange z = exchange_of_layer(e, layer);
     struct prefix_positions reach = prefix_positions_of(e);
     struct kv_widths width;
-    struct prefix *prefix = prefix_open_caches(e, prefix_row_of(e, layer, sequence), &width);
+    struct prefix *prefix =
+        prefix_open_kv_caches(e, prefix_cache_row_of(e, layer, sequence), &width);
     struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     const int64_t before = reach.subsequence_begin;
     bool shares = e->unit.stages.count > 1;
     struct qkv to = {0}, filled = {0};
     if (shares) {
-        filled.k = new_padded_piece(e, "k_piece", reach, width.k_width);
-        filled.v = new_padded_piece(e, "v_piece", reach, width.v_width);
+        filled.k = new_zero_padded_kv_piece(e, "k_piece", reach, width.k_width);
+        filled.v = new_zero_padded_kv_piece(e, "v_piece", reach, width.v_width);
     }
     if (!shares || filled.k.count > 0) {
         const int64_t first = shares ? 0 : before;
@@ -140,8 +144,8 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     }
     struct qkv in = exchange_qkv(e, layer, &z, qkv, to, saved);
     if (shares) {
-        gather_cache(e, in.k, filled.k, prefix->k, reach, width.k_width);
-        gather_cache(e, in.v, filled.v, prefix->v, reach, width.v_width);
+        gather_stage_pieces_into_cache(e, in.k, filled.k, prefix->k, reach, width.k_width);
+        gather_stage_pieces_into_cache(e, in.v, filled.v, prefix->v, reach, width.v_width);
     }
     in.k = view_slice(prefix->k, 0, reach.queries_end * width.k_width);
     in.v = view_slice(prefix->v, 0, reach.queries_end * width.v_width);
@@ -151,16 +155,17 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     }
     saved->qkv.q = in.q;
     struct view o = exchange_core_output(e, &z, out);
-    attention_save_output(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
+    attention_set_output_and_lse(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
     attention_tile(e, prefix_tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, o,
                    saved->lse);
     attention_sinks(e, layer, saved, z.group_tokens, z.heads / z.head_ranks);
     exchange_attention_output(e, &z, o, out);
 }
 
-static enum dtype gradient_sum_dtype(const struct emit *e)
+static enum dtype prefix_gradient_sum_dtype(const struct emit *e)
 {
-    return e->choices->profile->prefix_grad_f32 ? DTYPE_F32 : (enum dtype)e->choices->dtype;
+    return e->choices->profile->prefix_sums_kv_gradients_in_fp32 ? DTYPE_F32
+                                                                 : (enum dtype)e->choices->dtype;
 }
 
 /* Returns, for the keys of a tile, the sum of the tile's gradient and of `later`. `later` holds the gradients that
@@ -168,9 +173,9 @@ static enum dtype gradient_sum_dtype(const struct emit *e)
  * `later` if sums are in a wider dtype than the tile, else to the tile. */
 static struct view add_gradient_tile(struct emit *e, struct view tile, struct view later)
 {
-    bool wide = gradient_sum_dtype(e) != (enum dtype)e->choices->dtype;
+    bool wide = prefix_gradient_sum_dtype(e) != (enum dtype)e->choices->dtype;
     if (later.count == 0)
-        return emit_in_dtype(e, tile, gradient_sum_dtype(e), "dkv_sum", CATEGORY_KV);
+        return emit_in_dtype(e, tile, prefix_gradient_sum_dtype(e), "dkv_sum", CATEGORY_KV);
     later = view_slice(later, 0, (int64_t)tile.count);
     struct view sum = wide ? later : tile, part = wide ? tile : later;
     emit_add(e, sum, part, sum);
@@ -187,7 +192,8 @@ static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, 
     int64_t seen = reach.subsequence_end * width;
     int64_t all = (reach.subsequence_begin + reach.piece_tokens * e->unit.stages.count) * width;
     if (later.count == 0)
-        sum = emit_zeros(e, emit_tensor(e, "dkv_sum", CATEGORY_KV, gradient_sum_dtype(e), all, 0));
+        sum = emit_zeros(
+            e, emit_tensor(e, "dkv_sum", CATEGORY_KV, prefix_gradient_sum_dtype(e), all, 0));
     struct view part = view_slice(sum, 0, (int64_t)tile.count);
     emit_add(e, part, tile, part);
     return view_slice(sum, 0, seen);
@@ -210,7 +216,7 @@ static struct view add_and_scatter_kv_gradients(struct emit *e, struct view sum,
     if (e->unit.stages.count > 1) {
         struct view mine = emit_tensor(e, "dkv_part", CATEGORY_KV, dtype_of_view(e, sum), piece, 0);
         part.count = (uint64_t)piece * e->unit.stages.count;
-        emit_stage_collective(e, WORK_REDUCE_SCATTER, part, mine);
+        emit_collective_of_sharing_stages(e, WORK_REDUCE_SCATTER, part, mine);
         part = view_slice(mine, 0, own);
     }
     return emit_in_dtype(e, part, (enum dtype)e->choices->dtype, "dkv", CATEGORY_KV);
@@ -221,7 +227,7 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
 {
     struct head_exchange z = exchange_of_layer(e, layer);
     struct prefix_positions reach = prefix_positions_of(e);
-    struct prefix *prefix = &e->prefix[prefix_row_of(e, layer, sequence)];
+    struct prefix *prefix = &e->prefix[prefix_cache_row_of(e, layer, sequence)];
     const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     const struct kv_widths width = {z.kv_width / z.head_ranks, z.v_width / z.head_ranks};
     bool multiplexed = pipeline_of_choices(e->choices)->is_multiplexed;

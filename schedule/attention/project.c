@@ -8,7 +8,7 @@
 #include "schedule/emit/adapters.h"
 #include "schedule/emit/tensor_parallel.h"
 
-int64_t qkv_width(const struct emit *e)
+int64_t qkv_column_count(const struct emit *e)
 {
     const struct transformer *model = e->choices->model;
     if (derived_sends_latents(e->choices))
@@ -25,7 +25,7 @@ struct view optional_weight(const struct emit *e, uint32_t part, enum weight wei
 struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows,
                         struct adapters_saved *adapters)
 {
-    int64_t width = qkv_width(e);
+    int64_t width = qkv_column_count(e);
     e->tags.region = REGION_LINEAR;
     struct view qkv = emit_compute_tensor(e, "qkv", CATEGORY_ACTIVATION, rows, width);
     tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, x,
@@ -38,7 +38,7 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
 bool project_splits_q_k_and_v(const struct emit *e)
 {
     const struct choices *c = e->choices;
-    const struct kept_products keeps = kept_products_of(c);
+    const struct products_with_kept_results keeps = kept_products_of(c);
     return keeps.q && !keeps.k && c->model->kv_latent == 0 && c->products == PRODUCTS_BF16;
 }
 
@@ -71,7 +71,7 @@ struct qkv project_q_k_and_v_separately(struct emit *e, uint32_t layer, struct v
 void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, struct view x,
                           struct view dx, int64_t rows, const struct adapters_saved *adapters)
 {
-    int64_t width = qkv_width(e), h = e->choices->model->hidden;
+    int64_t width = qkv_column_count(e), h = e->choices->model->hidden;
     e->tags.region = REGION_LINEAR;
     struct view whole = tensor_keeps_gathered(e->choices)
                             ? e->layer_saved[layer].norm1_all
@@ -134,7 +134,7 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
     if (e->sequence_documents != NULL) {
         const struct sequence_documents *d =
             &e->sequence_documents[e->unit.first_sequence + sequence];
-        mask.sequence = d->first_with_same_documents;
+        mask.sequence = d->first_sequence_with_same_documents;
         mask.has_documents = d->has_several_documents;
     }
     return mask;
@@ -188,8 +188,8 @@ int64_t attention_extra_kept_bytes(const struct emit *e, int64_t tokens, int64_t
     return tokens * (q * kept->joint_q + kv * kept->joint_kv + o * kept->again);
 }
 
-void attention_save_output(struct emit *e, struct attention_saved *saved, struct view o,
-                           int64_t tokens, int64_t heads)
+void attention_set_output_and_lse(struct emit *e, struct attention_saved *saved, struct view o,
+                                  int64_t tokens, int64_t heads)
 {
     /* If only the core's results are kept, the statistics of the layer's first norm have these bytes
      * (schedule/step/layer.c). */
@@ -205,8 +205,8 @@ void attention_save_output(struct emit *e, struct attention_saved *saved, struct
     saved_buffers_add(&e->kept_buffers, saved->lse.buffer);
 }
 
-static struct work sink_work(const struct emit *e, enum work_kind kind, int64_t rows, int64_t heads,
-                             struct view sinks)
+static struct work attention_sinks_work(const struct emit *e, enum work_kind kind, int64_t rows,
+                                        int64_t heads, struct view sinks)
 {
     const int64_t all = (int64_t)sinks.count;
     return (struct work){.kind = (uint8_t)kind,
@@ -223,7 +223,7 @@ void attention_sinks(struct emit *e, uint32_t layer, const struct attention_save
     const struct view sinks = optional_weight(e, layer, WEIGHT_SINKS);
     if (sinks.count == 0)
         return;
-    const struct work work = sink_work(e, WORK_SINK, rows, heads, sinks);
+    const struct work work = attention_sinks_work(e, WORK_SINK, rows, heads, sinks);
     emit_op(e, e->stream.compute, &work, (struct view[]){saved->o, saved->lse, sinks}, 3,
             (struct view[]){saved->o, saved->lse}, 2);
 }
@@ -236,7 +236,7 @@ void attention_sinks_backward(struct emit *e, uint32_t layer, struct view o, str
     if (sinks.count == 0 || weight_is_frozen(e, WEIGHT_SINKS))
         return;
     const struct view d_sinks = grad_view(e, layer, WEIGHT_SINKS, &accumulate);
-    struct work work = sink_work(e, WORK_SINK_BACKWARD, rows, heads, sinks);
+    struct work work = attention_sinks_work(e, WORK_SINK_BACKWARD, rows, heads, sinks);
     work.sink.accumulate = accumulate;
     emit_op(e, e->stream.compute, &work, (struct view[]){d_o, o, lse, sinks, d_sinks},
             accumulate ? 5 : 4, &d_sinks, 1);
@@ -293,8 +293,8 @@ void head_norms_backward(struct emit *e, uint32_t layer, struct qkv *grads,
                                   saved->k_rstd, rows);
 }
 
-static struct work qkv_layout(const struct emit *e, enum work_kind kind, int64_t rows,
-                              int64_t parts)
+static struct work qkv_layout_work(const struct emit *e, enum work_kind kind, int64_t rows,
+                                   int64_t parts)
 {
     const struct transformer *model = e->choices->model;
     int64_t q = transformer_q_columns(model) / parts, kv = transformer_kv_columns(model) / parts;
@@ -303,7 +303,7 @@ static struct work qkv_layout(const struct emit *e, enum work_kind kind, int64_t
 
 struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t parts, struct qkv to)
 {
-    struct work work = qkv_layout(e, WORK_PACK, rows, parts);
+    struct work work = qkv_layout_work(e, WORK_PACK, rows, parts);
     enum category category = parts > 1 ? CATEGORY_COMMUNICATION : CATEGORY_ACTIVATION;
     struct view y[3] = {
         view_or_new(e, to.q, "q", category, parts * rows, work.pack.w[0]),
@@ -317,6 +317,6 @@ struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t part
 void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t rows,
               int64_t pieces)
 {
-    struct work work = qkv_layout(e, WORK_UNPACK, rows, pieces);
+    struct work work = qkv_layout_work(e, WORK_UNPACK, rows, pieces);
     emit_op(e, e->stream.compute, &work, (struct view[]){parts->q, parts->k, parts->v}, 3, &qkv, 1);
 }

@@ -13,7 +13,7 @@
 
 /* Returns the number of columns of the projection qkv, called W below. If head ranks send latents, these are the
  * columns of q, of a latent, and of the key columns that heads share. */
-int64_t qkv_width(const struct emit *e);
+int64_t qkv_column_count(const struct emit *e);
 /* Returns the values of a layer's weight; an empty view if the model has no such weight. */
 struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight);
 /* Returns qkv[rows, W] = x[rows, hidden] wqkv^T, plus the bias and the adapters of q, k and v if the model has them.
@@ -78,8 +78,8 @@ int64_t attention_extra_kept_bytes(const struct emit *e, int64_t tokens, int64_t
 /* Sets saved->o to o[tokens, heads, head_dim], which the core is to write, and saved->lse to a new tensor for the
  * log-sum-exps, whose buffer also has room for the bytes of attention_extra_kept_bytes(), unless only the core's
  * results are kept. Selective checkpointing keeps both. */
-void attention_save_output(struct emit *e, struct attention_saved *saved, struct view o,
-                           int64_t tokens, int64_t heads);
+void attention_set_output_and_lse(struct emit *e, struct attention_saved *saved, struct view o,
+                                  int64_t tokens, int64_t heads);
 /* Attention sinks (gpt-oss): each head has a trained score, without a key, in the sum of its softmax. attention_sinks()
  * rescales saved->o[rows, heads, vdim] and saved->lse in place; call it after the last merge, when they cover all keys.
  * The backward of tiles reads the rescaled o and lse, and is otherwise the same as without sinks.

@@ -116,11 +116,11 @@ static bool has_visible_key(struct emit *e, const struct ring_shape *z,
                             const struct ring_tile *tile, uint32_t row)
 {
     enum { UNKNOWN, SEEN, UNSEEN };
-    if (e->group.ring_visibility == NULL)
-        e->group.ring_visibility = arena_array(&e->arena, 2 * (size_t)ring_step_count(e), 1);
-    if (e->group.ring_visibility[row] == UNKNOWN)
-        e->group.ring_visibility[row] = find_visible_key(e, z, tile) ? SEEN : UNSEEN;
-    return e->group.ring_visibility[row] == SEEN;
+    if (e->group.ring_tile_visibility == NULL)
+        e->group.ring_tile_visibility = arena_array(&e->arena, 2 * (size_t)ring_step_count(e), 1);
+    if (e->group.ring_tile_visibility[row] == UNKNOWN)
+        e->group.ring_tile_visibility[row] = find_visible_key(e, z, tile) ? SEEN : UNSEEN;
+    return e->group.ring_tile_visibility[row] == SEEN;
 }
 
 /* Gives the tiles of a step the mask DOCUMENTS, or CHUNKS if the window is one of chunks, with the window and documents
@@ -192,7 +192,7 @@ uint32_t ring_next_step_with_tiles(struct emit *e, const struct ring_shape *z, u
 }
 
 /* Returns x, copied into a message of its own if the implementation does so. */
-static struct view pack_message(struct emit *e, struct view x)
+static struct view copy_if_ring_packs_messages(struct emit *e, struct view x)
 {
     if (!e->choices->profile->ring_packs_messages)
         return x;
@@ -205,7 +205,7 @@ static struct view pack_message(struct emit *e, struct view x)
 struct view ring_send_and_receive(struct emit *e, const struct ring *ring, uint32_t by,
                                   uint8_t stream, struct view x, const char *stem)
 {
-    struct view message = pack_message(e, x);
+    struct view message = copy_if_ring_packs_messages(e, x);
     bool together = e->choices->rotation != ROTATE_P2P;
     struct work work = {.kind = WORK_SHIFT,
                         .p2p = {ring->group, by, bytes_of_view(e, x), 0, together}};
@@ -216,7 +216,8 @@ struct view ring_send_and_receive(struct emit *e, const struct ring *ring, uint3
 
 /* Returns the blocks of keys and values of all ranks of the outer ring: block k is that of the rank k places before
  * this one. */
-static struct view gather_blocks(struct emit *e, struct view kv, struct view message)
+static struct view gather_kv_blocks_of_outer_ring(struct emit *e, struct view kv,
+                                                  struct view message)
 {
     struct work work = {
         .kind = WORK_ALL_GATHER,
@@ -243,9 +244,9 @@ void ring_emit_messages_of_step(struct emit *e, const struct ring_shape *z, uint
         /* the block is packed in every step but the last, as PyTorch does, though only the first one is sent */
         int64_t count = (int64_t)b->current_block.count;
         if (next_outer < outer_ring->size) {
-            struct view message = pack_message(e, b->current_block);
+            struct view message = copy_if_ring_packs_messages(e, b->current_block);
             if (outer == 0)
-                b->gathered = gather_blocks(e, b->current_block, message);
+                b->gathered = gather_kv_blocks_of_outer_ring(e, b->current_block, message);
             b->next_window_first_block = view_slice(b->gathered, next_outer * count, count);
         }
     } else {

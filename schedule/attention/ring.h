@@ -50,7 +50,8 @@ int64_t ring_block_elements(const struct ring_shape *shape);
  * / N windows and s % N ranks before it, where N is the size of the inner ring. */
 uint32_t ring_step_count(const struct emit *e);
 /* Fills tile[] with the tiles of a step and returns their number; 0 if the layer's window hides all keys from all
- * ranks. A rank passes the guard of at most one of them. */
+ * ranks, in layouts other than core plans and zigzag of documents, which keep their tile. A rank passes the guard of at
+ * most one of them. */
 uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t step,
                     struct ring_tile tile[2]);
 
@@ -90,8 +91,8 @@ op_id ring_tile_forward(struct emit *e, const struct ring_shape *shape,
                         struct view lse);
 /* Merges a tile's o and lse, which are its rows of `block` and of block_lse, into the tile's rows of `sum` and of
  * `lse`. */
-void ring_merge(struct emit *e, const struct ring_shape *shape, const struct ring_tile *tile,
-                struct view sum, struct view lse, struct view block, struct view block_lse);
+void ring_merge_tile(struct emit *e, const struct ring_shape *shape, const struct ring_tile *tile,
+                     struct view sum, struct view lse, struct view block, struct view block_lse);
 /* Gradients of a rank's queries, and of a block of keys and values; dv lies after dk. */
 struct ring_gradients {
     struct view dq, dkv;
@@ -124,10 +125,10 @@ struct view ring_own_keys_values(const struct attention_saved *saved);
 struct qkv ring_queries_keys_values(struct view q, struct view kv);
 
 /* Emit attention in which ranks send each other only the rows that they need (schedule/attention/ring_needed.c). */
-void ring_needed_forward(struct emit *e, const struct ring_shape *shape,
-                         struct attention_saved *saved, struct view o);
-struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *shape,
-                                const struct attention_saved *saved, struct view d_o);
+void ring_needed_rows_forward(struct emit *e, const struct ring_shape *shape,
+                              struct attention_saved *saved, struct view o);
+struct qkv ring_needed_rows_backward(struct emit *e, const struct ring_shape *shape,
+                                     const struct attention_saved *saved, struct view d_o);
 
 /* Emit attention by a core plan, which says which rank computes which tiles (schedule/attention/ring_planned.c). */
 void ring_planned_forward(struct emit *e, const struct ring_shape *shape,

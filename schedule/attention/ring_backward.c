@@ -1,7 +1,7 @@
 /* The ring backward. Keys and values go round again, followed by their gradients: each rank adds its part to a gradient
  * that passes, and the last hop brings the gradient to the rank of its keys. dq is summed in fp32.
  *
- * dk and dv are one tensor, as k and v are. With the profile's switch ring_grad_f32 they are summed in fp32. Otherwise,
+ * dk and dv are one tensor, as k and v are. With the profile's switch ring_sums_kv_gradients_in_fp32 they are summed in fp32. Otherwise,
  * as in InternEvo's code, they are summed in fp32 within the first window and in the compute dtype from the first outer
  * hop on; a plain ring has outer hops only, so it sums in the compute dtype. If the forward gathered keys and values,
  * the backward gathers them again; their gradients either go round as well (PyTorch), or are reduce-scattered
@@ -72,7 +72,7 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
 
 /* Returns a buffer of zeros to which this rank adds its part of the gradients of all ranks' keys and values; blocks
  * that its queries do not attend to stay zero. */
-static struct view new_gathered_gradients(struct emit *e, const struct ring_shape *z)
+static struct view new_zero_kv_gradients_of_all_ranks(struct emit *e, const struct ring_shape *z)
 {
     return emit_zeros(e, ring_new_blocks(e, z, "dkv_all", e->group.outer_ring.size));
 }
@@ -94,7 +94,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     const struct choices *c = e->choices;
     enum dtype dtype = (enum dtype)c->dtype;
     const struct ring *outer = &e->group.outer_ring, *inner = &e->group.inner_ring;
-    bool wide = c->profile->ring_grad_f32 || inner->size > 1;
+    bool wide = c->profile->ring_sums_kv_gradients_in_fp32 || inner->size > 1;
     /* dkv: the gradient of the current block, summed over the ranks that the block has passed; dq: the gradient of this
      * rank's queries, in fp32 */
     struct ring_gradients sums = {0};
@@ -105,7 +105,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     /* the gradients of all blocks, nearest first, if they are reduce-scattered */
     struct view all = {0};
     if (reduced)
-        all = new_gathered_gradients(e, z);
+        all = new_zero_kv_gradients_of_all_ranks(e, z);
 
     for (uint32_t step = 0, next; step < ring_step_count(e); step = next) {
         next = ring_next_step_with_tiles(e, z, step);
@@ -125,7 +125,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
                 ring_send_and_receive(e, inner, next - step, inner->dkv_stream, sums.dkv, "dkv");
         if (reduced || next % inner->size > 0) /* the next step is in the same window */
             continue;
-        if (!c->profile->ring_grad_f32)
+        if (!c->profile->ring_sums_kv_gradients_in_fp32)
             sums.dkv = emit_in_dtype(e, sums.dkv, dtype, "dkv_sum", CATEGORY_ACTIVATION);
         if (outer->size > 1)
             sums.dkv =

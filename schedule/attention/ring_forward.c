@@ -19,8 +19,8 @@ op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct
                           tile_rows(lse, tile, z->heads));
 }
 
-void ring_merge(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
-                struct view sum, struct view lse, struct view block, struct view block_lse)
+void ring_merge_tile(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
+                     struct view sum, struct view lse, struct view block, struct view block_lse)
 {
     struct work work = {
         .kind = WORK_MERGE,
@@ -46,7 +46,7 @@ static void emit_step_forward(struct emit *e, const struct ring_shape *z, uint32
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
         ring_tile_forward(e, z, &tile[i], saved->qkv.q, kv, block, block_lse);
-        ring_merge(e, z, &tile[i], sum, saved->lse, block, block_lse);
+        ring_merge_tile(e, z, &tile[i], sum, saved->lse, block, block_lse);
     }
     e->guard = IR_NONE16;
 }
@@ -58,7 +58,7 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
     struct view sum = o;
     struct ring_blocks blocks = {.next_window_first_block = saved->qkv.k};
     blocks.next_window_first_block.count = (uint64_t)ring_block_elements(z); /* v lies after k */
-    attention_save_output(e, saved, o, z->rank_tokens, z->heads);
+    attention_set_output_and_lse(e, saved, o, z->rank_tokens, z->heads);
 
     for (uint32_t step = 0; step < ring_step_count(e);
          step = ring_next_step_with_tiles(e, z, step)) {

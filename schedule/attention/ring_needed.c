@@ -106,14 +106,14 @@ static struct view emit_place_rows(struct emit *e, const struct ring_shape *z,
                           r->received_rows, "kv_needed");
 }
 
-void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
-                         struct view o)
+void ring_needed_rows_forward(struct emit *e, const struct ring_shape *z,
+                              struct attention_saved *saved, struct view o)
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
     struct row_capacity r = row_capacity_of(e, z);
     struct view kv = ring_own_keys_values(saved), arrived = {0}, block = o;
     struct qkv in = ring_queries_keys_values(saved->qkv.q, kv);
-    attention_save_output(e, saved, o, z->rank_tokens, z->heads);
+    attention_set_output_and_lse(e, saved, o, z->rank_tokens, z->heads);
     e->tags.step = 0;
     if (r.received_rows > 0)
         arrived = send_rows(e, z, &r, kv);
@@ -130,7 +130,7 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct atte
         struct view lse =
             emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rank_tokens, z->heads);
         attention_tile(e, needed_attention_work(e, WORK_ATTENTION, z, &r, true), &in, block, lse);
-        ring_merge(e, z, &all, sum, saved->lse, block, lse);
+        ring_merge_tile(e, z, &all, sum, saved->lse, block, lse);
         if (!f32)
             emit_cast(e, sum, o);
     }
@@ -155,8 +155,8 @@ static struct ring_gradients emit_tile_backward(struct emit *e, const struct rin
     return g;
 }
 
-struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *z,
-                                const struct attention_saved *saved, struct view d_o)
+struct qkv ring_needed_rows_backward(struct emit *e, const struct ring_shape *z,
+                                     const struct attention_saved *saved, struct view d_o)
 {
     enum dtype dtype = (enum dtype)e->choices->dtype;
     struct row_capacity r = row_capacity_of(e, z);

@@ -26,7 +26,7 @@ static struct planned_ring planned_ring_of(struct emit *e, const struct ring_sha
 
 static struct plan_round_row_maxima capacity_of_moved_rows(const struct emit *e,
                                                            const struct planned_ring *p,
-                                                           enum plan_operand operand_kind)
+                                                           enum plan_keys_or_queries operand_kind)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, operand_kind};
     return row_use_capacity(e->ir, &use);
@@ -34,7 +34,7 @@ static struct plan_round_row_maxima capacity_of_moved_rows(const struct emit *e,
 
 /* Rows that move together: `parts` tensors of `width` columns, one after the other in their buffers. */
 struct moved_rows_format {
-    enum plan_operand operand_kind;
+    enum plan_keys_or_queries operand_kind;
     int64_t parts, width;
     enum dtype dtype;
 };
@@ -97,9 +97,9 @@ static struct view send_rows(struct emit *e, const struct planned_ring *p,
 
 /* Returns the rows that the round reads, in packed order. They are `own` itself if, on every rank, they are exactly the
  * rank's own rows. arrived: the rows of other ranks; empty: none. */
-static struct view gather_round_rows(struct emit *e, const struct planned_ring *p,
-                                     const struct moved_rows_format *m, struct view own,
-                                     struct view arrived, const char *stem)
+static struct view gather_rows_of_round(struct emit *e, const struct planned_ring *p,
+                                        const struct moved_rows_format *m, struct view own,
+                                        struct view arrived, const char *stem)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->operand_kind};
     if (row_use_has_own_rows_only(e->ir, &use))
@@ -125,7 +125,7 @@ static struct view emit_return_results(struct emit *e, const struct planned_ring
     return exchange_rows(e, p, m, true, message, "returned");
 }
 
-static struct view view_of_part(struct view x, int64_t part, int64_t parts)
+static struct view view_of_equal_part(struct view x, int64_t part, int64_t parts)
 {
     const int64_t count = (int64_t)x.count / parts;
     return view_slice(x, part * count, count);
@@ -241,7 +241,7 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
                                    queries = format_of_moved_queries(e, z, 1),
                                    statistics = format_of_moved_statistics(z, 1);
     struct planned_ring p = planned_ring_of(e, z, PLAN_FORWARD);
-    attention_save_output(e, saved, o, z->rank_tokens, z->heads);
+    attention_set_output_and_lse(e, saved, o, z->rank_tokens, z->heads);
     struct merged_results_of_rounds sum = {.o = o, .lse = saved->lse};
     struct returned_results returned = {.block = view_none()};
     if (e->choices->dtype != DTYPE_F32)
@@ -257,8 +257,8 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
         if (!round_has_tiles(e, &p))
             continue;
         struct qkv in = ring_queries_keys_values(
-            gather_round_rows(e, &p, &queries, saved->qkv.q, now.queries, "q_round"),
-            gather_round_rows(e, &p, &keys, ring_own_keys_values(saved), now.keys, "kv_round"));
+            gather_rows_of_round(e, &p, &queries, saved->qkv.q, now.queries, "q_round"),
+            gather_rows_of_round(e, &p, &keys, ring_own_keys_values(saved), now.keys, "kv_round"));
         const int64_t rows = capacity_of_moved_rows(e, &p, PLAN_QUERIES).packed_rows;
         struct view block = new_moved_tensor(e, &queries, "o_block", rows),
                     lse = new_moved_tensor(e, &statistics, "lse_block", rows);
@@ -288,9 +288,9 @@ struct gradients_of_round {
 
 /* Adds a round's gradients x of a rank's own rows to *sum; makes *sum if it is empty. held: this rank has computed x,
  * which is in packed order; else other ranks have returned it. */
-static void add_gradients_to_sums(struct emit *e, const struct planned_ring *p,
-                                  const struct moved_rows_format *m, struct view x,
-                                  struct view *sum, bool held)
+static void add_round_gradients_to_sum(struct emit *e, const struct planned_ring *p,
+                                       const struct moved_rows_format *m, struct view x,
+                                       struct view *sum, bool held)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->operand_kind};
     if (sum->count == 0) {
@@ -319,14 +319,14 @@ static void add_returned_gradients(struct emit *e, struct planned_ring p,
                                    queries = format_of_moved_queries(e, p.shape, 1);
     begin_round(e, &p, g->round);
     if (g->dq.count > 0)
-        add_gradients_to_sums(e, &p, &queries, g->dq, dq, false);
+        add_round_gradients_to_sum(e, &p, &queries, g->dq, dq, false);
     if (g->dkv.count > 0)
-        add_gradients_to_sums(e, &p, &keys, g->dkv, dkv, false);
+        add_round_gradients_to_sum(e, &p, &keys, g->dkv, dkv, false);
     g->dq = g->dkv = view_none();
 }
 
 /* The tensors of a rank's own queries that the backward reads. */
-struct own_queries {
+struct own_query_tensors {
     struct view q, d_o, statistics; /* statistics: log-sum-exps, and then row sums of d_o times o */
 };
 
@@ -334,7 +334,8 @@ struct own_queries {
  * the queries as a third; leaves out those of which no rank needs any rows. */
 static struct rows_arrived_for_round
 send_rows_for_round_backward(struct emit *e, const struct planned_ring *p,
-                             const struct attention_saved *saved, const struct own_queries *own)
+                             const struct attention_saved *saved,
+                             const struct own_query_tensors *own)
 {
     const struct moved_rows_format keys = format_of_moved_keys(e, p->shape),
                                    one = format_of_moved_queries(e, p->shape, 1),
@@ -350,9 +351,9 @@ send_rows_for_round_backward(struct emit *e, const struct planned_ring *p,
     struct view message =
         emit_tensor(e, "message", CATEGORY_COMMUNICATION, two.dtype, 2 * room.sent_rows, two.width);
     emit_take_rows(e, p, &one, TAKE_SEND, own->q, p->shape->rank_tokens, view_none(),
-                   view_of_part(message, 0, 2), room.sent_rows);
+                   view_of_equal_part(message, 0, 2), room.sent_rows);
     emit_take_rows(e, p, &one, TAKE_SEND, own->d_o, p->shape->rank_tokens, view_none(),
-                   view_of_part(message, 1, 2), room.sent_rows);
+                   view_of_equal_part(message, 1, 2), room.sent_rows);
     arrivals.queries = exchange_rows(e, p, &two, false, message, "arrived");
     arrivals.statistics = send_rows(e, p, &statistics, own->statistics);
     return arrivals;
@@ -362,7 +363,7 @@ send_rows_for_round_backward(struct emit *e, const struct planned_ring *p,
  * order. */
 static struct gradients_of_round round_backward(struct emit *e, const struct planned_ring *p,
                                                 const struct attention_saved *saved,
-                                                const struct own_queries *own,
+                                                const struct own_query_tensors *own,
                                                 const struct rows_arrived_for_round *arrived)
 {
     const struct moved_rows_format keys = format_of_moved_keys(e, p->shape),
@@ -370,15 +371,15 @@ static struct gradients_of_round round_backward(struct emit *e, const struct pla
                                    statistics = format_of_moved_statistics(p->shape, 2);
     struct view q_in = view_none(), d_o_in = view_none();
     if (arrived->queries.count > 0) {
-        q_in = view_of_part(arrived->queries, 0, 2);
-        d_o_in = view_of_part(arrived->queries, 1, 2);
+        q_in = view_of_equal_part(arrived->queries, 0, 2);
+        d_o_in = view_of_equal_part(arrived->queries, 1, 2);
     }
-    struct view q = gather_round_rows(e, p, &queries, own->q, q_in, "q_round"),
-                kv = gather_round_rows(e, p, &keys, ring_own_keys_values(saved), arrived->keys,
-                                       "kv_round"),
-                d_o = gather_round_rows(e, p, &queries, own->d_o, d_o_in, "d_o_round"),
-                rows = gather_round_rows(e, p, &statistics, own->statistics, arrived->statistics,
-                                         "statistics_round");
+    struct view q = gather_rows_of_round(e, p, &queries, own->q, q_in, "q_round"),
+                kv = gather_rows_of_round(e, p, &keys, ring_own_keys_values(saved), arrived->keys,
+                                          "kv_round"),
+                d_o = gather_rows_of_round(e, p, &queries, own->d_o, d_o_in, "d_o_round"),
+                rows = gather_rows_of_round(e, p, &statistics, own->statistics, arrived->statistics,
+                                            "statistics_round");
     struct gradients_of_round g = {
         new_moved_tensor(e, &queries, "dq_block",
                          capacity_of_moved_rows(e, p, PLAN_QUERIES).packed_rows),
@@ -387,20 +388,21 @@ static struct gradients_of_round round_backward(struct emit *e, const struct pla
         p->round};
     struct qkv in = ring_queries_keys_values(q, kv), grads = ring_queries_keys_values(g.dq, g.dkv);
     attention_tile_backward(e, round_attention_work(e, p, WORK_ATTENTION_BACKWARD), &in,
-                            view_of_part(rows, 1, 2), view_of_part(rows, 0, 2), d_o, &grads);
+                            view_of_equal_part(rows, 1, 2), view_of_equal_part(rows, 0, 2), d_o,
+                            &grads);
     return g;
 }
 
-/* Returns the statistics of a rank's own queries (struct own_queries). */
+/* Returns the statistics of a rank's own queries (struct own_query_tensors). */
 static struct view emit_own_statistics(struct emit *e, const struct ring_shape *z,
                                        const struct attention_saved *saved, struct view d_o)
 {
     struct view statistics =
         emit_tensor(e, "statistics", CATEGORY_ACTIVATION, DTYPE_F32, 2 * z->rank_tokens, z->heads);
-    struct view delta = view_of_part(statistics, 1, 2);
+    struct view delta = view_of_equal_part(statistics, 1, 2);
     struct work work = {.kind = WORK_ROW_DOT,
                         .merge = {z->rank_tokens, z->heads, z->q_width / z->heads}};
-    emit_cast(e, saved->lse, view_of_part(statistics, 0, 2));
+    emit_cast(e, saved->lse, view_of_equal_part(statistics, 0, 2));
     emit_op(e, e->stream.compute, &work, (struct view[]){saved->o, d_o}, 2, &delta, 1);
     return statistics;
 }
@@ -413,7 +415,7 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
     const enum dtype dtype = (enum dtype)e->choices->dtype;
     struct planned_ring p = planned_ring_of(e, z, PLAN_BACKWARD);
     begin_round(e, &p, 0);
-    const struct own_queries own = {saved->qkv.q, d_o, emit_own_statistics(e, z, saved, d_o)};
+    const struct own_query_tensors own = {saved->qkv.q, d_o, emit_own_statistics(e, z, saved, d_o)};
     struct view dq = view_none(), dkv = view_none();
     struct gradients_of_round returned = {view_none(), view_none(), 0};
     struct rows_arrived_for_round now = send_rows_for_round_backward(e, &p, saved, &own),
@@ -427,8 +429,8 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
         if (!round_has_tiles(e, &p))
             continue;
         struct gradients_of_round g = round_backward(e, &p, saved, &own, &now);
-        add_gradients_to_sums(e, &p, &queries, g.dq, &dq, true);
-        add_gradients_to_sums(e, &p, &keys, g.dkv, &dkv, true);
+        add_round_gradients_to_sum(e, &p, &queries, g.dq, &dq, true);
+        add_round_gradients_to_sum(e, &p, &keys, g.dkv, &dkv, true);
         add_returned_gradients(e, p, &returned, &dq, &dkv);
         begin_round(e, &p, t);
         returned = (struct gradients_of_round){emit_return_results(e, &p, &queries, g.dq),

@@ -48,7 +48,8 @@ static void merge_partial_outputs(struct emit *e, const struct ring_shape *z, st
         for (uint32_t i = 0; i < partial[step].tile_count; i++) {
             e->guard = partial[step].tile[i].guard;
             e->tags.step = (uint16_t)step;
-            ring_merge(e, z, &partial[step].tile[i], sum, lse, partial[step].o, partial[step].lse);
+            ring_merge_tile(e, z, &partial[step].tile[i], sum, lse, partial[step].o,
+                            partial[step].lse);
         }
     e->guard = IR_NONE16;
 }
@@ -63,7 +64,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
     struct ring_step_tensors *partial = heap_zalloc(steps, sizeof *partial);
     struct view kv = saved->qkv.k;
     kv.count = (uint64_t)ring_block_elements(z); /* v lies after k */
-    attention_save_output(e, saved, o, z->rank_tokens, z->heads);
+    attention_set_output_and_lse(e, saved, o, z->rank_tokens, z->heads);
 
     for (uint32_t step = 0; step < steps; step++) {
         struct ring_step_tensors *here = &partial[step];

@@ -43,7 +43,7 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
     if (e->choices->rotation == ROTATE_BY_CORE_PLAN)
         ring_planned_forward(e, &shape, saved, o);
     else if (e->choices->rotation == ROTATE_NEEDED_ROWS)
-        ring_needed_forward(e, &shape, saved, o);
+        ring_needed_rows_forward(e, &shape, saved, o);
     else if (keeps_kv_blocks_of_all_ranks(e))
         ring_retained_forward(e, &shape, saved, o);
     else
@@ -63,9 +63,10 @@ void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     struct view d_o = exchange_attention_output_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, shape.rank_tokens, shape.heads);
     struct qkv grads =
-        e->choices->rotation == ROTATE_BY_CORE_PLAN  ? ring_planned_backward(e, &shape, saved, d_o)
-        : e->choices->rotation == ROTATE_NEEDED_ROWS ? ring_needed_backward(e, &shape, saved, d_o)
-        : keeps_kv_blocks_of_all_ranks(e)            ? ring_retained_backward(e, &shape, saved, d_o)
-                                                     : ring_backward(e, &shape, saved, d_o);
+        e->choices->rotation == ROTATE_BY_CORE_PLAN ? ring_planned_backward(e, &shape, saved, d_o)
+        : e->choices->rotation == ROTATE_NEEDED_ROWS
+            ? ring_needed_rows_backward(e, &shape, saved, d_o)
+        : keeps_kv_blocks_of_all_ranks(e) ? ring_retained_backward(e, &shape, saved, d_o)
+                                          : ring_backward(e, &shape, saved, d_o);
     exchange_qkv_backward(e, layer, &z, grads, dqkv, saved);
 }

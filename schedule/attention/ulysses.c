@@ -17,7 +17,7 @@ static struct head_exchange exchange_shape_of(const struct emit *e, uint32_t lay
     z.core_kv_heads = z.kv_heads;
     z.kv_width = z.core_kv_heads * z.head_dim;
     z.v_width = z.core_kv_heads * transformer_v_head_dim(e->choices->model);
-    z.splits_qkv_before_pack = z.is_latent || z.norms_heads;
+    z.splits_qkv_before_pack = z.is_latent || z.norms_heads_of_q_and_k;
     return z;
 }
 
@@ -39,7 +39,7 @@ void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
     struct view o = exchange_core_output(e, &z, out);
     if (z.head_ranks > 1)
         core_emit_host_wait(e);
-    attention_save_output(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
+    attention_set_output_and_lse(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
     const struct work work = core_work(e, layer, sequence, &z, WORK_ATTENTION);
     if (products_core_is_narrow(e->choices, layer))
         narrow_core_forward(e, work, saved, o);

@@ -90,7 +90,7 @@ static struct scattered_heads project_and_scatter_part(const struct upipe *u, st
                 view_slice(heads->weight, g * u->columns_of_stage * h, u->columns_of_stage * h),
                 bias, y, z->rank_tokens, u->columns_of_stage, h);
     e->tags.region = REGION_ATTENTION;
-    if (p != V && z->norms_heads) {
+    if (p != V && z->norms_heads_of_q_and_k) {
         part.unnormed_heads = y;
         part.rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32,
                                 z->rank_tokens * z->head_ranks, 0);
@@ -104,7 +104,7 @@ static struct scattered_heads project_and_scatter_part(const struct upipe *u, st
     y = pack_tensor(e, y, z->rank_tokens, z->head_ranks, z->head_dim);
     part.heads_of_all_ranks =
         scatter_heads(e, z, y, "head_all", p == Q ? CATEGORY_ACTIVATION : CATEGORY_KV, z->head_dim,
-                      e->choices->profile->forward_exchange_blocks, none);
+                      e->choices->profile->forward_exchange_blocks_compute, none);
     if (p != V && z->rope_after_exchange)
         part.heads_of_all_ranks = rotate_heads(e, part.heads_of_all_ranks, z->group_positions,
                                                z->group_tokens, 1, false, none);
@@ -135,11 +135,11 @@ static void gather_gradient_part(const struct upipe *u, const struct scattered_h
 {
     struct emit *e = u->e;
     const struct head_exchange *z = &u->exchange;
-    bool rotates = p != V && z->rope_before_exchange, norms = p != V && z->norms_heads;
+    bool rotates = p != V && z->rope_before_exchange, norms = p != V && z->norms_heads_of_q_and_k;
     if (p != V && z->rope_after_exchange)
         grad = rotate_heads(e, grad, z->group_positions, z->group_tokens, 1, true, view_none());
-    struct view recv =
-        gather_heads(e, z, grad, z->head_dim, e->choices->profile->backward_exchange_blocks);
+    struct view recv = gather_heads(e, z, grad, z->head_dim,
+                                    e->choices->profile->backward_exchange_blocks_compute);
     struct view y = d_part;
     if (rotates || norms)
         y = emit_compute_tensor(e, "d_head", CATEGORY_ACTIVATION, z->rank_tokens,
@@ -154,7 +154,7 @@ static void gather_gradient_part(const struct upipe *u, const struct scattered_h
                            z->rank_tokens * z->head_ranks, z->head_dim);
 }
 
-static struct view view_of_stage(struct view all, int64_t g, int64_t elements)
+static struct view view_of_upipe_stage(struct view all, int64_t g, int64_t elements)
 {
     return view_slice(all, g * elements, elements);
 }
@@ -174,7 +174,7 @@ static void upipe_forward_of_sequence(const struct upipe *u, struct view x, stru
     const struct head_exchange *z = &u->exchange;
     int64_t stages = u->heads[Q].heads_per_rank;
     struct scattered_heads part[PARTS] = {0};
-    attention_save_output(
+    attention_set_output_and_lse(
         e, saved,
         emit_compute_tensor(e, "o", CATEGORY_ACTIVATION, stages * z->group_tokens, z->head_dim),
         stages * z->group_tokens, 1);
@@ -184,19 +184,19 @@ static void upipe_forward_of_sequence(const struct upipe *u, struct view x, stru
                                      u->columns_of_stage);
     for (int64_t g = 0; g < stages; g++) {
         e->tags.step = (uint16_t)g;
-        struct view o = view_of_stage(saved->o, g, z->group_tokens * z->head_dim);
+        struct view o = view_of_upipe_stage(saved->o, g, z->group_tokens * z->head_dim);
         project_and_scatter_stage(u, x, g, part);
         struct qkv in = {part[Q].heads_of_all_ranks, part[K].heads_of_all_ranks,
                          part[V].heads_of_all_ranks};
         core_emit_host_wait(e);
         attention_tile(e, core_work(u, WORK_ATTENTION), &in, o,
-                       view_of_stage(saved->lse, g, z->group_tokens));
+                       view_of_upipe_stage(saved->lse, g, z->group_tokens));
         core_emit_host_wait(e);
-        struct view recv =
-            gather_heads(e, z, o, z->head_dim, e->choices->profile->forward_exchange_blocks);
+        struct view recv = gather_heads(e, z, o, z->head_dim,
+                                        e->choices->profile->forward_exchange_blocks_compute);
         emit_pack(e, WORK_UNPACK, recv,
-                  view_of_stage(staged, g, z->rank_tokens * u->columns_of_stage), z->rank_tokens,
-                  z->head_ranks, z->head_dim);
+                  view_of_upipe_stage(staged, g, z->rank_tokens * u->columns_of_stage),
+                  z->rank_tokens, z->head_ranks, z->head_dim);
     }
     e->tags.step = IR_NONE16;
     if (stages > 1)
@@ -227,15 +227,16 @@ static void upipe_backward_of_stage(const struct upipe *u, int64_t g,
     const struct head_exchange *z = &u->exchange;
     int64_t count = z->group_tokens * z->head_dim;
     struct view packed =
-        pack_tensor(e, view_of_stage(d_staged, g, z->rank_tokens * u->columns_of_stage),
+        pack_tensor(e, view_of_upipe_stage(d_staged, g, z->rank_tokens * u->columns_of_stage),
                     z->rank_tokens, z->head_ranks, z->head_dim);
-    struct view d_o = scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, z->head_dim,
-                                    e->choices->profile->backward_exchange_blocks, view_none());
+    struct view d_o =
+        scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, z->head_dim,
+                      e->choices->profile->backward_exchange_blocks_compute, view_none());
     struct qkv grads = new_qkv_gradients(e, z->group_tokens, z->head_dim, z->group_tokens,
                                          z->head_dim, z->head_dim);
     attention_tile_backward(e, core_work(u, WORK_ATTENTION_BACKWARD), in,
-                            view_of_stage(saved->o, g, count),
-                            view_of_stage(saved->lse, g, z->group_tokens), d_o, &grads);
+                            view_of_upipe_stage(saved->o, g, count),
+                            view_of_upipe_stage(saved->lse, g, z->group_tokens), d_o, &grads);
     if (!stage_begins_new_keys(u, g)) {
         emit_add(e, sum->k, grads.k, sum->k);
         emit_add(e, sum->v, grads.v, sum->v);
@@ -273,17 +274,20 @@ static void upipe_backward_of_sequence(const struct upipe *u, struct view x, str
                                               part[K].heads_of_all_ranks,
                                               part[V].heads_of_all_ranks},
                                 &sum);
-        gather_gradient_part(u, &part[Q], sum.q, Q, view_of_stage(staged[Q], g, n));
+        gather_gradient_part(u, &part[Q], sum.q, Q, view_of_upipe_stage(staged[Q], g, n));
         if (g + 1 == stages || stage_begins_new_keys(u, g + 1)) {
-            gather_gradient_part(u, &part[K], sum.k, K, view_of_stage(staged[K], g / shared, n));
-            gather_gradient_part(u, &part[V], sum.v, V, view_of_stage(staged[V], g / shared, n));
+            gather_gradient_part(u, &part[K], sum.k, K,
+                                 view_of_upipe_stage(staged[K], g / shared, n));
+            gather_gradient_part(u, &part[V], sum.v, V,
+                                 view_of_upipe_stage(staged[V], g / shared, n));
         }
     }
     e->tags.step = IR_NONE16;
 }
 
 /* Writes dqkv[rank_tokens, projection_width] from the gradients of q, k and v, which are in the order of stages. */
-static void join_stage_gradients(const struct upipe *u, struct view part[PARTS], struct view dqkv)
+static void join_gradients_of_upipe_stages(const struct upipe *u, struct view part[PARTS],
+                                           struct view dqkv)
 {
     struct emit *e = u->e;
     const struct head_exchange *z = &u->exchange;
@@ -316,7 +320,7 @@ void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
         upipe_backward_of_sequence(&u, view_rows(x.buffer, i * z->rank_tokens, z->rank_tokens, h),
                                    view_rows(d_out, i * z->rank_tokens, z->rank_tokens, z->q_width),
                                    &e->layer_saved[layer].attention[i], staged);
-        join_stage_gradients(
+        join_gradients_of_upipe_stages(
             &u, staged,
             view_rows(dqkv.buffer, i * z->rank_tokens, z->rank_tokens, z->projection_width));
     }

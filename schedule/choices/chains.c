@@ -296,7 +296,7 @@ static enum chains framework_of_unfused_chains(const struct profile *profile,
     return own == CHAINS_FUSED && choices->kernels == KERNELS_EAGER ? CHAINS_TORCHTITAN : own;
 }
 
-static bool fuses_chains(const struct choices *choices)
+static bool kernels_fuse_operator_chains(const struct choices *choices)
 {
     return choices->kernels == KERNELS_COMPILED || choices->kernels == KERNELS_LIGER;
 }
@@ -304,7 +304,8 @@ static bool fuses_chains(const struct choices *choices)
 enum chains chains_framework_of_choices(const struct profile *profile,
                                         const struct choices *choices)
 {
-    return fuses_chains(choices) ? CHAINS_FUSED : framework_of_unfused_chains(profile, choices);
+    return kernels_fuse_operator_chains(choices) ? CHAINS_FUSED
+                                                 : framework_of_unfused_chains(profile, choices);
 }
 
 void chains_of(const struct profile *profile, const struct choices *choices, bool kept,
@@ -328,7 +329,7 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
         (choices->tensor_plan == TENSOR_PLAN_MODULE || choices->tensor_plan == TENSOR_PLAN_ASYNC) &&
         choices->tp > 1;
     const double sum_ranks = sums_gathered ? choices->row_ranks : 1;
-    set_chains_of_framework(chains, fuses_chains(choices), kept, sum_ranks, chain);
+    set_chains_of_framework(chains, kernels_fuse_operator_chains(choices), kept, sum_ranks, chain);
     /* A chosen loss has the same chain whether or not the chains of layers are fused. Only the loss of a divided
      * vocabulary (LOSS_PARALLEL) is compiled together with the layers. */
     bool chosen = profile == NULL || choices->loss != profile->loss;
@@ -336,10 +337,10 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
     set_chains_of_framework(of_loss, false, kept, sum_ranks, eager);
     set_chains_of_framework(of_loss, true, kept, sum_ranks, compiled);
     for (size_t i = 0; chosen && choices->loss != LOSS_PROFILE && i < ARRAY_LEN(losses); i++)
-        chain[losses[i]] = choices->loss == LOSS_EAGER || choices->loss == LOSS_HF
-                               ? eager[losses[i]]
-                           : choices->loss == LOSS_16BIT ? narrow_loss[i]
-                                                         : (struct cost_elementwise_chain){0};
+        chain[losses[i]] =
+            choices->loss == LOSS_EAGER || choices->loss == LOSS_HF ? eager[losses[i]]
+            : choices->loss == LOSS_OF_16BIT_LOGITS                 ? narrow_loss[i]
+                                                    : (struct cost_elementwise_chain){0};
     const bool has_own_parts = chains == CHAINS_NANOTRON && !chosen;
     for (size_t i = 0; i < ARRAY_LEN(parts) && !has_own_parts; i++)
         chain[parts[i]] = choices->loss != LOSS_PARALLEL ? (struct cost_elementwise_chain){0}

@@ -312,9 +312,9 @@ enum scope {
     SCOPE_ATTENTION_FORWARD,
     /* the backward of the operator; the forward that it needs is scheduled too, but its time is not counted */
     SCOPE_ATTENTION_BACKWARD,
-    SCOPE_EXCHANGE, /* the operator's exchanges of tokens for heads, each call by itself */
-    SCOPE_FETCH,    /* what a tile of each direction fetches from the host, by itself */
-    SCOPE_LAYERS,   /* the step without embedding, head, loss, reductions and optimizer */
+    SCOPE_EXCHANGE,          /* the operator's exchanges of tokens for heads, each call by itself */
+    SCOPE_ATTENTION_FETCHES, /* what a tile of each direction fetches from the host, by itself */
+    SCOPE_LAYERS,            /* the step without embedding, head, loss, reductions and optimizer */
     SCOPE_LAYERS_FORWARD,
     SCOPE_COUNT
 };
@@ -342,9 +342,9 @@ enum loss_choice {
     LOSS_PARALLEL, /* 14, 16 a logit of the rank: torchtitan's loss over a divided vocabulary */
     LOSS_TE,       /* 2, 2: the gradient is written over the logits */
     LOSS_MEGATRON, /* 6, 6: the gradient is written over fp32 logits */
-    LOSS_SOFTMAX,  /* 14, 14: fp32 logits, softmax and its logarithm, as Megatron-DeepSpeed */
-    LOSS_16BIT,    /* 4, 8: PyTorch's cross_entropy of 16-bit logits, which the caller holds */
-    LOSS_CUT, /* 2, 2 in pieces of few rows, whose logits the backward makes again: cut cross entropy */
+    LOSS_BY_FP32_SOFTMAX, /* 14, 14: fp32 logits, softmax and its logarithm, as Megatron-DeepSpeed */
+    LOSS_OF_16BIT_LOGITS, /* 4, 8: PyTorch's cross_entropy of 16-bit logits, which the caller holds */
+    LOSS_CUT_CROSS_ENTROPY, /* 2, 2 in pieces of few rows, whose logits the backward makes again: cut cross entropy */
     LOSS_COUNT
 };
 

@@ -43,16 +43,16 @@ bool kept_under_autocast(const struct choices *c)
 }
 
 /* True if the layer's code computes q, k and v by one product, and gate and up by another. */
-static bool products_are_joint(const struct choices *c)
+static bool has_joint_qkv_and_gate_up(const struct choices *c)
 {
     return c->model->fused_products && layer_code_of(c) == CODE_LLAMA;
 }
 
-struct kept_products kept_products_of(const struct choices *c)
+struct products_with_kept_results kept_products_of(const struct choices *c)
 {
     const struct transformer *m = c->model;
-    const bool joint = products_are_joint(c), gated = transformer_has_gate(m);
-    struct kept_products keeps = {0};
+    const bool joint = has_joint_qkv_and_gate_up(c), gated = transformer_has_gate(m);
+    struct products_with_kept_results keeps = {0};
     /* The products that the layer's code may call, in order: the results of each, whether it has a bias, and whether
      * this layer calls it. */
     const struct {
@@ -133,7 +133,7 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
             kept = rows[i];
     if (c->model->adapter_rank > 0)
         drop_bytes_of_normalised(&kept);
-    if (products_are_joint(c))
+    if (has_joint_qkv_and_gate_up(c))
         add_bytes_of_fused_products(&kept, kernels);
     if (kept.code == CODE_NANOTRON && c->model->kv_heads < c->model->heads)
         kept.joint_kv = 0;

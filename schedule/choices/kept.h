@@ -28,7 +28,7 @@ struct kept_bytes_row {
 bool kept_under_autocast(const struct choices *choices);
 /* The products of a layer; true for those whose results --activations selective-op keeps. Products that the layer's
  * code computes as one have the same value. */
-struct kept_products {
+struct products_with_kept_results {
     bool q, k, v, o, gate, up, down;
 };
 
@@ -36,7 +36,7 @@ struct kept_products {
  * activations are selective-op. torchtitan's policy counts the products without a bias (aten.mm) of a layer in the
  * order in which they are called, and keeps the first, third and so on. A product with a bias is aten.addmm, which it
  * always keeps. */
-struct kept_products kept_products_of(const struct choices *choices);
+struct products_with_kept_results kept_products_of(const struct choices *choices);
 /* True if attention's core is the part of a layer whose results are kept while the rest is recomputed: with activations
  * selective and selective-op. */
 bool kept_keeps_core_only(const struct choices *choices);

@@ -67,15 +67,17 @@ struct profile {
     uint8_t kv_replication; /* enum kv_replication */
     /* number of passes that change a tensor's layout before its all-to-all, and after it */
     uint8_t copies_before, copies_after;
-    bool rope_after_exchange;     /* positions are rotated after the all-to-all, for all tokens */
-    bool forward_exchange_blocks; /* forward all-to-alls: the compute stream waits for each one */
-    bool backward_exchange_blocks;
+    bool rope_after_exchange; /* positions are rotated after the all-to-all, for all tokens */
+    /* forward all-to-alls: the compute stream waits for each one */
+    bool forward_exchange_blocks_compute;
+    bool backward_exchange_blocks_compute;
     /* in the forward, the host waits for the device before and after attention's core */
     bool host_waits_around_core;
-    bool fused_merge; /* partial outputs of rings and chunks are merged by one kernel */
+    /* partial outputs of rings and chunks are merged by one kernel */
+    bool merges_partial_outputs_in_one_kernel;
     /* RoPE whose cosines and sines are multiplied by a factor (struct transformer, rope_scaled) runs as operators, not
      * as one kernel */
-    bool scaled_rope_by_operators;
+    bool scaled_rope_runs_as_operators;
     /* every rank keeps a table of cosines and one of sines for the whole sequence */
     bool keeps_rotary_tables;
 
@@ -87,7 +89,8 @@ struct profile {
     bool ring_messages_share_stream;
     /* keys and values are copied into one message before they are sent round the ring */
     bool ring_packs_messages;
-    bool ring_grad_f32; /* gradients of keys and values are summed in fp32 all around the ring */
+    /* gradients of keys and values are summed in fp32 all around the ring */
+    bool ring_sums_kv_gradients_in_fp32;
     /* with an all-gather of keys and values, the first tile waits for it, too */
     bool first_tile_waits_for_gather;
     /* gradients of gathered keys and values are passed round the ring; false: they are reduce-scattered */
@@ -96,7 +99,7 @@ struct profile {
     bool interleaves_windows;
     /* seconds that the framework adds to an exchange or a shift that it makes as an all-to-all of a list with one
      * tensor per rank; 0: it passes no lists */
-    double host_per_tensor_list_s;
+    double host_per_tensor_list_exchange_s;
 
     /* ---- chunks of a sequence, and pieces of the feed-forward part ---- */
     /* with chunks of a sequence: copies in both directions share one stream, except those that nothing waits for soon,
@@ -123,23 +126,23 @@ struct profile {
      * tensors, as by torch.cat */
     bool prefix_keys_copied;
     /* gradients of the keys and values of earlier subsequences are summed in fp32 */
-    bool prefix_grad_f32;
+    bool prefix_sums_kv_gradients_in_fp32;
     /* Stages reduce sharded gradients only once all backwards of a step have ended. They keep parameters that were
      * gathered for a backward until the next forward has read them (torch/distributed/pipelining/stage.py,
      * perform_reduce_grad() and backward_maybe_with_nosync()). */
-    bool stages_reduce_at_end;
+    bool stages_reduce_gradients_at_step_end;
     /* stages also keep the parameters that were gathered for a forward, so each is gathered once a step */
-    bool stages_keep_gathered;
+    bool stages_keep_gathered_parameters;
 
     /* ---- tensor ranks ---- */
     /* a collective of tensor ranks starts only after all compute that was issued before it */
     bool tensor_comm_after_compute;
     /* products keep their gathered input for the backward, which does not gather it again */
-    bool keeps_gathered_input;
+    bool keeps_gathered_product_input;
     /* all gathers of inputs of products write the same buffer, which is kept during the whole step */
     bool tensor_gathers_share_buffer;
     /* the number of vocabulary rows on a tensor rank is rounded up to a multiple of this; 0 stands for 1 */
-    int64_t vocabulary_row_unit;
+    int64_t vocabulary_rows_multiple;
 
     /* ---- experts ---- */
     /* the host waits for the numbers of rows that the experts get, before it launches their products */
@@ -149,14 +152,15 @@ struct profile {
     /* The activation of experts multiplies its results by the weights of copies, so the backward needs nothing that
      * experts write; false: the sum of a token's results multiplies them. */
     bool activation_weights_copies;
-    bool call_per_expert; /* a grouped product is one call of cuBLAS for each expert */
+    /* a grouped product is one call of cuBLAS for each expert */
+    bool makes_product_call_per_expert;
     /* An expert's second bias is not part of its product: operators add it, expert by expert, times the weights of
      * copies in fp32 (docs/costs.md, "Biases of experts"). The gradient of the first bias is computed as part of a
      * product. */
     bool expert_bias_by_operators;
     /* The limits of a clamped activation are operators, forward and backward, before which the host waits for the
      * device (docs/costs.md, "Clamps and YaRN"). */
-    bool clamps_by_operators;
+    bool clamps_run_as_operators;
     uint8_t shared_experts; /* enum shared_experts; SHARED_EXPERTS_PROFILE: while results return */
 
     /* ---- the loss ---- */
@@ -174,7 +178,7 @@ struct profile {
     bool recomputes_whole_layer;
     /* The norm before a product is part of the product's operator in two places: before grouped-query attention and
      * before a dense feed-forward part. There --recompute-modules layernorm drops nothing. */
-    bool norms_are_in_products;
+    bool fuses_norms_into_products;
     /* with --products: the backward quantises the input of a product again, and does not read the copy that the forward
      * made */
     bool backward_quantises_again;
@@ -184,27 +188,27 @@ struct profile {
     bool offload_waits_per_unit;
     /* with --activations ratio: tensors of fewer bytes than this stay on the device, and the number of offloaded bytes
      * is rounded up to a multiple of it */
-    int64_t offload_grain_bytes;
+    int64_t offload_multiple_of_bytes;
     /* seconds that the framework takes on the host after each blocking copy of a checkpoint to the host or back */
-    double host_per_checkpoint_s;
+    double host_per_checkpoint_copy_s;
 
     /* ---- parameters: their dtype, and how shards are gathered ---- */
     /* sharded parameters are the fp32 ones that the optimizer updates; they are cast before they are gathered */
     bool sharded_params_f32;
     /* each parameter, moment and gradient is a tensor of its own, which the allocator places by itself */
-    bool tensors_allocated_singly;
+    bool allocates_each_tensor_alone;
     /* FSDP: embedding, final norm and head are one unit, the root. It is gathered once in a micro-batch, for forward
      * and backward, and reduced after all of its gradients are complete. */
-    bool has_root_unit;
+    bool has_fsdp_root_unit;
     /* if --reshard is not given: FSDP frees the root unit after the forward, and gathers it again for the backward */
-    bool frees_root_unit;
+    bool frees_root_unit_after_forward;
     /* the loss is part of the root unit's forward, so the backward begins with the root's gather */
     bool loss_in_root_unit;
     /* FSDP2: parameters are gathered into one flat buffer and then copied to a tensor each */
     bool gathers_to_flat_buffer;
     /* The buffer that an all-gather of parameters writes is allocated on another stream than computation's, and so in
      * another memory pool. */
-    bool gathers_in_own_pool;
+    bool allocates_gathers_in_own_pool;
     /* the gathers for the next layers start after a layer's attention core; false: when the layer begins */
     bool gathers_after_core;
     /* gathered parameters are kept if they are read again before this many elements of other parameters have been read;
@@ -214,7 +218,7 @@ struct profile {
     uint32_t prefetch_layers;
     /* if prefetch_layers is 0: the thread that issues computation also starts each gather and each reduction of
      * weights, and waits until it ends */
-    bool collectives_block_issue;
+    bool weight_collectives_block_issue;
 
     /* ---- gradients: their dtype, when they exist, and how they are reduced ---- */
     uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
@@ -241,21 +245,21 @@ struct profile {
     bool flattens_gradients;
     /* gradients are reduced in buckets of whole layers: as many as have at most this many elements together, but at
      * least one */
-    int64_t bucket_elements;
+    int64_t most_elements_of_gradient_bucket;
     /* number of passes over a bucket of gradients that is reduced once a step: the copy into a flat tensor, the
      * division of that tensor (taken as a copy), and the copy back; 0: no bucket is copied */
     uint8_t copy_passes_over_bucket;
-    bool keeps_bucket; /* with sharded parameters, a bucket is allocated once and kept */
+    bool keeps_gradient_bucket; /* with sharded parameters, a bucket is allocated once and kept */
     /* buckets that are reduced once a step are all-reduced, even if each rank updates only a part of the parameters */
     bool buckets_all_reduced;
     /* a rank's part of the sum of a whole gradient is written over that gradient, not to a buffer of its own */
-    bool reduces_in_place;
+    bool reduces_gradients_in_place;
     /* gradients that are reduced once a step are reduced only after the whole backward */
     bool reduces_after_backward;
     /* sharded gradients accumulate whole until the last micro-batch, even without pipeline stages */
-    bool grads_accumulate_whole;
+    bool accumulates_unsharded_gradients;
     /* at the end of each micro-batch's backward, computation waits for the reductions */
-    bool waits_for_reductions;
+    bool compute_waits_for_reductions;
 
     /* ---- the optimizer, and the allocator ---- */
     uint8_t clipping; /* enum clipping; where there is any, AdamW waits for the last reduction */
@@ -267,7 +271,7 @@ struct profile {
     bool host_grads_f32;
     /* with the optimizer on the host: new parameters are cast into pageable memory, and a blocking copy brings them to
      * the device before the next part is updated */
-    bool host_params_pageable;
+    bool casts_host_params_to_pageable_memory;
     /* with the optimizer on the host: the bytes of host memory per parameter that passes before and after AdamW read
      * and write */
     uint8_t host_adamw_pass_bytes_per_parameter;

@@ -33,14 +33,14 @@ bool tensor_uses_dtensor(const struct choices *choices)
 
 bool tensor_keeps_gathered(const struct choices *c)
 {
-    return c->tp > 1 && (tensor_uses_dtensor(c) || c->profile->keeps_gathered_input);
+    return c->tp > 1 && (tensor_uses_dtensor(c) || c->profile->keeps_gathered_product_input);
 }
 
 int64_t tensor_vocabulary_unit(const struct choices *c)
 {
     if (c->vocabulary != VOCABULARY_CUT)
         return c->vocabulary == VOCABULARY_WHOLE ? 0 : 1;
-    return c->profile->vocabulary_row_unit > 0 ? c->profile->vocabulary_row_unit : 1;
+    return c->profile->vocabulary_rows_multiple > 0 ? c->profile->vocabulary_rows_multiple : 1;
 }
 
 bool tensor_is_complete(const struct choices *c, const char *name)

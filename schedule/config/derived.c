@@ -3,21 +3,22 @@
 #include "schedule/pipeline/pipeline.h"
 
 /* True if several ranks use the same weights, so that each could hold a part of them. */
-static bool shares_weights(const struct choices *c)
+static bool ranks_share_weights(const struct choices *c)
 {
     return c->ranks > c->tp * c->pp;
 }
 
 bool weights_shard_params(const struct choices *c)
 {
-    return shares_weights(c) &&
+    return ranks_share_weights(c) &&
            (c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP);
 }
 
 bool weights_reduce_each_micro_batch(const struct choices *c)
 {
     return c->grad_sync != GRAD_SYNC_LAST &&
-           (weights_shard_params(c) || (shares_weights(c) && c->weights == CHOICE_WEIGHTS_ZERO2));
+           (weights_shard_params(c) ||
+            (ranks_share_weights(c) && c->weights == CHOICE_WEIGHTS_ZERO2));
 }
 
 uint8_t weights_grad_dtype(const struct choices *c)
@@ -30,7 +31,7 @@ uint8_t weights_grad_dtype(const struct choices *c)
     return wide ? DTYPE_F32 : c->dtype;
 }
 
-bool weights_have_gradient_passes(const struct choices *c)
+bool weights_have_zero_and_check_passes(const struct choices *c)
 {
     return c->profile->grad_zero_and_check_passes && c->scope == SCOPE_STEP &&
            !weights_reduce_each_micro_batch(c) && !pipeline_has_remote_weights(c);
@@ -40,15 +41,15 @@ int64_t weights_layers_per_bundle(const struct choices *c)
 {
     int64_t layer = transformer_layer_parameters(c->model);
     if (weights_shard_params(c) || pipeline_has_remote_weights(c) ||
-        c->profile->bucket_elements <= layer)
+        c->profile->most_elements_of_gradient_bucket <= layer)
         return 1;
-    int64_t together = c->profile->bucket_elements / layer;
+    int64_t together = c->profile->most_elements_of_gradient_bucket / layer;
     return together < c->model->layers ? together : c->model->layers;
 }
 
 bool weights_have_root_unit(const struct choices *c)
 {
-    return c->profile->has_root_unit && weights_shard_params(c) && c->pp == 1 &&
+    return c->profile->has_fsdp_root_unit && weights_shard_params(c) && c->pp == 1 &&
            c->scope == SCOPE_STEP;
 }
 
@@ -80,7 +81,7 @@ bool derived_sends_latents(const struct choices *c)
            (c->hp > 1 || fpdt_offloads(c));
 }
 
-bool fpdt_one_rank_fetches(const struct choices *c)
+bool fpdt_one_rank_fetches_for_all(const struct choices *c)
 {
     return fpdt_offloads(c) && c->chunk_fetch == FETCH_ONE;
 }

@@ -22,7 +22,7 @@ uint8_t weights_grad_dtype(const struct choices *choices);
 bool weights_reduce_each_micro_batch(const struct choices *choices);
 /* True if whole gradients are zeroed before the step, and checked for NaN before they are reduced, each in a pass over
  * memory of its own, as in Megatron-LM. */
-bool weights_have_gradient_passes(const struct choices *choices);
+bool weights_have_zero_and_check_passes(const struct choices *choices);
 /* Returns the number of layers that are gathered, or reduced, as one bundle. */
 int64_t weights_layers_per_bundle(const struct choices *choices);
 /* True if embedding, final norm and head are gathered and reduced together, as FSDP does with sharded parameters. False
@@ -44,6 +44,6 @@ bool fpdt_offloads(const struct choices *choices);
  * the host. */
 bool derived_sends_latents(const struct choices *choices);
 /* True if one rank of the head group stores and fetches each chunk for all of them (FETCH_ONE). */
-bool fpdt_one_rank_fetches(const struct choices *choices);
+bool fpdt_one_rank_fetches_for_all(const struct choices *choices);
 
 #endif

@@ -21,8 +21,8 @@ enum mesh_part_kind {
 struct mesh_part {
     const char *name;
     uint32_t size;
-    uint8_t kind;       /* enum mesh_part_kind */
-    uint8_t ring_order; /* place among the parts of the ring, slowest first */
+    uint8_t kind;                   /* enum mesh_part_kind */
+    uint8_t order_among_ring_parts; /* place among the parts of the ring, slowest first */
 };
 enum { MESH_PARTS_MAX = 7 };
 /* Fills part[] with the parts in the order of ranks, the slowest first, and returns their number. The parts of tensor
@@ -30,6 +30,6 @@ enum { MESH_PARTS_MAX = 7 };
 uint32_t mesh_parts_of_choices(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
 /* Returns whether a run of `ranks` neighbouring ranks of a stage cuts at most one part of the mesh, and cuts it evenly.
  * Ranks that differ only as tensor ranks count as one. */
-bool mesh_parts_allow_run(const struct choices *c, int64_t ranks);
+bool mesh_parts_allow_rank_run(const struct choices *c, int64_t ranks);
 
 #endif

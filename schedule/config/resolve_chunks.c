@@ -36,11 +36,11 @@ int64_t resolve_liger_pieces(const struct choices *c)
                                   c->model);
 }
 
-struct resolve_pieces resolve_fpdt_pieces(const struct choices *c)
+struct resolve_piece_counts resolve_fpdt_pieces(const struct choices *c)
 {
     int64_t chunks = (int64_t)c->chunk_count * c->micro_batch;
-    return (struct resolve_pieces){limit_piece_count(c, LOSS_PIECES * chunks),
-                                   limit_piece_count(c, FFN_PIECES * chunks)};
+    return (struct resolve_piece_counts){limit_piece_count(c, LOSS_PIECES * chunks),
+                                         limit_piece_count(c, FFN_PIECES * chunks)};
 }
 
 /* Returns the default number of pieces of the loss. With the profile's switch host_waits_after_each_chunk_tile it is DeepSpeed's. Else
@@ -57,7 +57,7 @@ static int64_t default_loss_piece_count(const struct choices *c)
 }
 
 /* Checks that, if attention is sparse in chunks of the sequence, FPDT cuts the sequence into the same chunks. */
-static enum status check_sparse_attention(const struct choices *c, struct diag *diag)
+static enum status check_sparse_attention_chunks(const struct choices *c, struct diag *diag)
 {
     const struct transformer *m = c->model;
     if (m->attention_chunk == 0 || m->attention_chunk == c->chunk_tokens)
@@ -86,7 +86,7 @@ static enum status refuse_chunk_options(const struct request *r, struct diag *di
 /* Checks two choices about fetches from the host. With --fetch one there must be several head ranks, chunks that are
  * kept on the host, and no sparse attention, which would fetch only a part of each rank's keys. With --scope
  * attention:fetch there must be fetches to predict. */
-static enum status check_fetches(const struct choices *c, struct diag *diag)
+static enum status check_fpdt_fetch_choices(const struct choices *c, struct diag *diag)
 {
     bool one = c->chunk_fetch != FETCH_EACH;
     /* clang-format off */
@@ -100,7 +100,7 @@ static enum status check_fetches(const struct choices *c, struct diag *diag)
         {one && c->model->attention_kept > 0, "--fetch",
          "sparse attention fetches a part of each rank's keys, and these are not contiguous when one rank stores the "
          "keys of all; --fetch each would do"},
-        {c->scope == SCOPE_FETCH && !fpdt_offloads(c), "--scope",
+        {c->scope == SCOPE_ATTENTION_FETCHES && !fpdt_offloads(c), "--scope",
          "attention:fetch predicts the fetches of tiles from the host, but no tile is kept on the host; --strategy "
          "fpdt with a --chunk shorter than the sequence would do"},
     };
@@ -108,7 +108,7 @@ static enum status check_fetches(const struct choices *c, struct diag *diag)
     return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }
 
-static enum status refuse_chunk(const struct choices *c, int64_t chunk, struct diag *diag)
+static enum status refuse_chunk_length(const struct choices *c, int64_t chunk, struct diag *diag)
 {
     struct text would = {0};
     if (chunk > c->seq)
@@ -118,19 +118,19 @@ static enum status refuse_chunk(const struct choices *c, int64_t chunk, struct d
                               (long long)chunk, (long long)c->seq, (long long)c->seq);
     text_puts(&would, "--chunk ");
     resolve_append_multiples(&would, chunk, c->hp);
-    return resolve_refuse_size(diag, "--chunk", &would,
-                               "a chunk of %lld tokens does not divide over hp %u",
-                               (long long)chunk, c->hp);
+    return resolve_refuse_value_with_hint(diag, "--chunk", &would,
+                                          "a chunk of %lld tokens does not divide over hp %u",
+                                          (long long)chunk, c->hp);
 }
 
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
-                                    struct resolve_pieces *pieces, struct diag *diag)
+                                    struct resolve_piece_counts *pieces, struct diag *diag)
 {
-    *pieces = (struct resolve_pieces){r->loss_chunks, r->ffn_chunks};
+    *pieces = (struct resolve_piece_counts){r->loss_chunks, r->ffn_chunks};
     c->chunk_count = 1;
     if (c->attention != CHOICE_ATTENTION_FPDT) {
-        bool fits =
-            check_fetches(c, diag) == STATUS_OK && check_sparse_attention(c, diag) == STATUS_OK;
+        bool fits = check_fpdt_fetch_choices(c, diag) == STATUS_OK &&
+                    check_sparse_attention_chunks(c, diag) == STATUS_OK;
         return fits ? refuse_chunk_options(r, diag) : STATUS_BAD_INPUT;
     }
     int64_t usual = CHUNK_TOKENS / c->hp * c->hp;
@@ -138,7 +138,7 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                     : usual > 0 && usual < c->seq ? usual
                                                   : c->seq;
     if (chunk > c->seq || chunk % c->hp != 0)
-        return refuse_chunk(c, chunk, diag);
+        return refuse_chunk_length(c, chunk, diag);
     int64_t chunks = (c->seq + chunk - 1) / chunk;
     if (chunks >= 65535)
         return resolve_refuse(
@@ -147,9 +147,9 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
             (long long)c->seq, (long long)chunk, (long long)chunks);
     c->chunk_tokens = chunk;
     c->chunk_count = (uint32_t)chunks;
-    if (check_sparse_attention(c, diag) != STATUS_OK)
+    if (check_sparse_attention_chunks(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (check_fetches(c, diag) != STATUS_OK)
+    if (check_fpdt_fetch_choices(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (pieces->ffn_pieces <= 0)
         pieces->ffn_pieces = resolve_fpdt_pieces(c).ffn_pieces;
@@ -162,12 +162,13 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
 enum { CHUNKED_PIECES = 8 };
 
 enum status resolve_loss(struct choices *c, const struct request *r, int64_t rows,
-                         struct resolve_pieces *pieces, struct diag *diag)
+                         struct resolve_piece_counts *pieces, struct diag *diag)
 {
     bool own = r->loss == LOSS_PROFILE || r->loss == LOSS_CHUNKED;
     c->loss = own ? c->profile->loss : (uint8_t)r->loss;
     bool cut = c->tp > 1 && c->vocabulary == VOCABULARY_CUT;
-    bool whole_rows = c->loss == LOSS_EAGER || c->loss == LOSS_HF || c->loss == LOSS_16BIT;
+    bool whole_rows =
+        c->loss == LOSS_EAGER || c->loss == LOSS_HF || c->loss == LOSS_OF_16BIT_LOGITS;
     if (own && cut && whole_rows)
         c->loss = LOSS_PARALLEL;
     /* clang-format off */
@@ -177,18 +178,18 @@ enum status resolve_loss(struct choices *c, const struct request *r, int64_t row
         {c->loss == LOSS_PARALLEL && !cut, "--loss",
          "'parallel' is the loss of a divided vocabulary, and --vocabulary has whole rows of logits; choose --loss eager, or "
          "--vocabulary cut"},
-        {cut && c->loss == LOSS_CUT, "--loss",
+        {cut && c->loss == LOSS_CUT_CROSS_ENTROPY, "--loss",
          "'cut' reads whole rows of logits, and tensor ranks share the vocabulary; choose --loss parallel, compiled, te or megatron, or "
          "--vocabulary whole with --tensor-plan replicated"},
         {cut && c->loss != LOSS_PARALLEL && (whole_rows || c->loss == LOSS_FUSED), "--loss",
          "reads whole rows of logits, and tensor ranks share the vocabulary; choose --loss parallel, compiled, te or megatron, or --vocabulary gathered"},
-        {c->loss == LOSS_CUT && c->tp > 1 && c->vocabulary == VOCABULARY_GATHERED, "--loss",
+        {c->loss == LOSS_CUT_CROSS_ENTROPY && c->tp > 1 && c->vocabulary == VOCABULARY_GATHERED, "--loss",
          "'cut' multiplies with the whole head, of which each tensor rank has a part here; choose --loss eager, or --vocabulary whole with --tensor-plan replicated"},
     };
     /* clang-format on */
     if (r->loss == LOSS_CHUNKED && pieces->loss_pieces <= 0)
         pieces->loss_pieces = rows < CHUNKED_PIECES ? rows : CHUNKED_PIECES;
-    if ((c->loss == LOSS_FUSED || c->loss == LOSS_CUT) && pieces->loss_pieces <= 0)
+    if ((c->loss == LOSS_FUSED || c->loss == LOSS_CUT_CROSS_ENTROPY) && pieces->loss_pieces <= 0)
         pieces->loss_pieces = liger_loss_piece_count(rows, c->model);
     return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }

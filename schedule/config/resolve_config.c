@@ -19,8 +19,9 @@
 
 /* Returns the index of the option's value in a list of names. If it is not there, reports that and returns -1. list:
  * the word after `longhaul list` that prints all names, for the message. */
-static int find_name_of_option(const char *option, const char *value, const char *const *names,
-                               size_t count, const char *list, struct diag *diag)
+static int find_index_of_option_value(const char *option, const char *value,
+                                      const char *const *names, size_t count, const char *list,
+                                      struct diag *diag)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(names[i], value) == 0)
@@ -40,7 +41,7 @@ static int find_strategy(const char *name, struct diag *diag)
     const char *names[16];
     for (size_t i = 0; i < count; i++)
         names[i] = table[i].name;
-    return find_name_of_option("--strategy", name, names, count, "strategies", diag);
+    return find_index_of_option_value("--strategy", name, names, count, "strategies", diag);
 }
 
 /* Returns the index of a profile; -1 with a message if there is none of this name. With `published`, the name
@@ -53,7 +54,8 @@ static int find_profile(const char *name, bool published, struct diag *diag)
     for (size_t i = 0; i < count; i++)
         names[i] = table[i].name;
     names[count] = "published";
-    return find_name_of_option("--profile", name, names, count + published, "profiles", diag);
+    return find_index_of_option_value("--profile", name, names, count + published, "profiles",
+                                      diag);
 }
 
 enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag)
@@ -82,7 +84,7 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
     c->global_batch = r->global_batch > 0 ? r->global_batch : unit;
     if (c->global_batch % unit != 0) {
         resolve_append_multiples(&would, c->global_batch, unit);
-        return resolve_refuse_size(
+        return resolve_refuse_value_with_hint(
             diag, "--batch", &would,
             "a batch of %lld sequences does not divide over dp %u x micro-batch %lld",
             (long long)c->global_batch, c->dp, (long long)c->micro_batch);
@@ -177,7 +179,8 @@ static enum status rotate_by_deal_rule(struct choices *c, const struct request *
 
 /* Takes the tiles of a core plan, if it has any. Refuses them if a layer of the model sees further than their
  * window. */
-static enum status resolve_tiles(struct choices *c, const struct request *r, struct diag *diag)
+static enum status resolve_core_plan_tiles(struct choices *c, const struct request *r,
+                                           struct diag *diag)
 {
     const struct documents *d = r->documents;
     for (uint32_t l = 0; l < d->list_count; l++)
@@ -209,7 +212,7 @@ static enum status resolve_core_plan(struct choices *c, const struct request *r,
                               ring_layout_names[r->ring_layout]);
     if (r->documents != NULL && documents_are_dealt(r->documents)) {
         uint32_t ranks = r->documents->list[0].deal->rank_count;
-        return ranks == c->cp ? resolve_tiles(c, r, diag)
+        return ranks == c->cp ? resolve_core_plan_tiles(c, r, diag)
                               : resolve_refuse(diag, "--core-plan",
                                                "the plan is one of %u ranks, and a sequence is on "
                                                "--cp %u ranks of a ring",
@@ -227,7 +230,7 @@ static enum status resolve_core_plan(struct choices *c, const struct request *r,
         return deal_choice_has_tiles(&rule) ? rotate_by_deal_rule(c, r, &rule, diag) : STATUS_OK;
     if (rule.rule != DEAL_CHUNKS) {
         resolve_append_multiples(&would, c->seq, deal_choice_token_unit(&rule, c->cp));
-        return resolve_refuse_size(
+        return resolve_refuse_value_with_hint(
             diag, "--seq", &would,
             "core plan %s cuts a sequence into %lld equal slices, and it has "
             "%lld tokens",
@@ -235,9 +238,10 @@ static enum status resolve_core_plan(struct choices *c, const struct request *r,
     }
     text_puts(&would, "chunks of ");
     resolve_append_divisors(&would, c->seq / c->cp, 0);
-    return resolve_refuse_size(diag, "--core-plan", &would,
-                               "chunks of %lld tokens do not divide the %lld tokens of a rank",
-                               (long long)rule.parameter, (long long)(c->seq / c->cp));
+    return resolve_refuse_value_with_hint(
+        diag, "--core-plan", &would,
+        "chunks of %lld tokens do not divide the %lld tokens of a rank", (long long)rule.parameter,
+        (long long)(c->seq / c->cp));
 }
 
 static enum status resolve_shard(struct choices *c, const struct request *r, struct diag *diag)
@@ -256,15 +260,15 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
     int64_t shard = r->shard > 0                  ? r->shard
                     : r->gpus_per_node < r->ranks ? r->gpus_per_node
                                                   : r->ranks;
-    if (shard < 1 || !mesh_parts_allow_run(c, shard)) {
+    if (shard < 1 || !mesh_parts_allow_rank_run(c, shard)) {
         int64_t fits[16];
         int count = 0;
         for (int64_t d = 1; d <= r->ranks && count < (int)ARRAY_LEN(fits); d++)
-            if (mesh_parts_allow_run(c, d))
+            if (mesh_parts_allow_rank_run(c, d))
                 fits[count++] = d;
         text_puts(&would, "--shard ");
         resolve_append_numbers(&would, fits, count);
-        return resolve_refuse_size(
+        return resolve_refuse_value_with_hint(
             diag, "--shard", &would,
             "weights cannot be sharded over runs of %lld of %lld ranks with hp %u",
             (long long)shard, (long long)r->ranks, c->hp);
@@ -303,8 +307,9 @@ static enum status resolve_stages(struct choices *c, struct request *stage, stru
         struct text would = {0};
         text_puts(&would, "pp ");
         resolve_append_divisors(&would, stage->ranks, 0);
-        return resolve_refuse_size(diag, "--pp", &would, "%lld ranks do not divide over pp %lld",
-                                   (long long)stage->ranks, (long long)pp);
+        return resolve_refuse_value_with_hint(diag, "--pp", &would,
+                                              "%lld ranks do not divide over pp %lld",
+                                              (long long)stage->ranks, (long long)pp);
     }
     c->pp = (uint32_t)pp;
     c->virtual_stages = c->subsequences = 1;
@@ -327,7 +332,7 @@ static bool has_too_many_axes(const struct choices *c)
 
 /* True if a chunk of a pipeline would have no layers. If layers are divided by cost, only the last chunk may have none,
  * since it has the head. If embedding or head count as layers, the first and the last chunk must still have a layer. */
-static bool has_chunk_without_layers(const struct choices *c)
+static bool has_pipeline_chunk_without_layers(const struct choices *c)
 {
     if (c->stage_layers == STAGE_LAYERS_BY_COST &&
         c->model->layers >= pipeline_chunk_count(c) - 1) {
@@ -371,7 +376,7 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
         {c->gradients == GRADIENTS_FP32 && states_are_bf16((enum states)c->states), "--gradients",
          "with --states bf16 or 8bit-bf16 AdamW reads gradients in bf16; choose --gradients profile, or --states fp32 or "
          "8bit"},
-        {has_chunk_without_layers(c), "--stage-layers",
+        {has_pipeline_chunk_without_layers(c), "--stage-layers",
          "a part of the pipeline would have no layer, but at most the embedding or the head; choose --stage-layers even, or fewer "
          "stages"},
         {has_too_many_axes(c), "--windows",
@@ -492,7 +497,7 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
         {overlaps && (c->attention == CHOICE_ATTENTION_FPDT || c->attention == CHOICE_ATTENTION_UPIPE), "--expert-overlap",
          "strategies fpdt and upipe take a layer in pieces; choose another --strategy, or none"},
         /* the thread would wait for a collective and not issue the message for which another stage waits */
-        {c->pp > 1 && c->profile->collectives_block_issue, "--pp",
+        {c->pp > 1 && c->profile->weight_collectives_block_issue, "--pp",
          "under profile fsdp-gloo collectives hold the thread that computes, which pipelines are not modelled with; choose --pp "
          "1, or another profile"},
         {c->ring_window > 1 && (c->rotation != ROTATE_P2P || c->profile->ring_keeps_blocks), "--window",
@@ -556,7 +561,7 @@ static enum status check_attention_combinations(const struct choices *c, struct 
         {latents && only_operator, "--scope",
          "with --mla-exchange latent attention contains the up-projection of keys and values, which the scopes of attention "
          "leave out; choose --scope layer"},
-        {latents && c->scope == SCOPE_FETCH, "--scope",
+        {latents && c->scope == SCOPE_ATTENTION_FETCHES, "--scope",
          "with --mla-exchange latent a chunk's keys and values are made anew from what is fetched, which --scope fetch "
          "leaves out; choose --scope layer"},
         {latents && c->products != PRODUCTS_BF16, "--mla-exchange",
@@ -583,7 +588,7 @@ static uint8_t modules_with_effect(const struct transformer *m, const struct pro
     const bool has[RECOMPUTE_MODULE_COUNT] = {
         [RECOMPUTE_LAYERNORM] =
             m->norm_place != NORM_AFTER &&
-            (!profile->norms_are_in_products || m->kv_latent > 0 || with_experts > 0),
+            (!profile->fuses_norms_into_products || m->kv_latent > 0 || with_experts > 0),
         [RECOMPUTE_MOE_ACT] = with_experts > 0,
         [RECOMPUTE_MLP] = with_experts<m->layers, [RECOMPUTE_MOE] = with_experts> 0,
         [RECOMPUTE_SHARED_EXPERTS] = with_experts > 0 && m->shared_ffn > 0,
@@ -660,21 +665,22 @@ static void fill_choices(struct choices *c, const struct request *r,
 static void fill_sharding(struct choices *c, const struct request *r)
 {
     const struct profile *p = c->profile;
-    bool own = p->grads_accumulate_whole || (c->pp > 1 && p->stages_reduce_at_end);
+    bool own =
+        p->accumulates_unsharded_gradients || (c->pp > 1 && p->stages_reduce_gradients_at_step_end);
     bool last = r->grad_sync == GRAD_SYNC_LAST || (r->grad_sync == GRAD_SYNC_PROFILE && own);
-    bool never = c->pp > 1 && p->stages_keep_gathered;
+    bool never = c->pp > 1 && p->stages_keep_gathered_parameters;
     c->grad_sync = last && c->accumulation > 1 ? GRAD_SYNC_LAST : GRAD_SYNC_EACH;
-    c->reshard = (uint8_t)(r->reshard != RESHARD_PROFILE ? r->reshard
-                           : never                       ? RESHARD_NEVER
-                           : p->frees_root_unit          ? RESHARD_ROOT
-                                                         : RESHARD_ALWAYS);
+    c->reshard = (uint8_t)(r->reshard != RESHARD_PROFILE      ? r->reshard
+                           : never                            ? RESHARD_NEVER
+                           : p->frees_root_unit_after_forward ? RESHARD_ROOT
+                                                              : RESHARD_ALWAYS);
 }
 
 /* True if SDPA runs attention and the profile's compiled code passes it a mask. SDPA runs if the request names no
  * kernel, or cuDNN's, which transformers reaches only through SDPA; with a mask SDPA cannot choose flash-attention. No
  * mask is passed if ranks share a sequence, since accelerate removes it (context_parallel), nor for packed documents,
  * which have kernels of their own. */
-static bool attention_gets_mask(const struct choices *c, const struct request *r)
+static bool attention_gets_mask_tensor(const struct choices *c, const struct request *r)
 {
     bool sdpa = r->attention_impl < 0 || r->attention_impl == ATTENTION_CUDNN;
     return c->profile->compiled_layers_pass_mask && c->kernels == KERNELS_COMPILED && sdpa &&
@@ -722,9 +728,9 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         resolve_experts(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     fill_sharding(c, r);
-    c->attention_masked = attention_gets_mask(c, r);
+    c->attention_masked = attention_gets_mask_tensor(c, r);
     int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;
-    struct resolve_pieces pieces;
+    struct resolve_piece_counts pieces;
     if (resolve_sequence_chunks(c, r, &pieces, diag) != STATUS_OK ||
         resolve_loss(c, r, rows, &pieces, diag) != STATUS_OK ||
         resolve_piece_count(&c->loss_chunks, pieces.loss_pieces, rows, "--loss-chunks", diag) !=

@@ -50,8 +50,8 @@ enum status resolve_refuse(struct diag *diag, const char *option, const char *wh
     return STATUS_BAD_INPUT;
 }
 
-enum status resolve_refuse_size(struct diag *diag, const char *option, struct text *would,
-                                const char *what, ...)
+enum status resolve_refuse_value_with_hint(struct diag *diag, const char *option,
+                                           struct text *would, const char *what, ...)
 {
     if (diag != NULL) {
         char text[200];
@@ -108,21 +108,22 @@ static bool cp_and_hp_fit(const struct request *r, int64_t cp, int64_t hp)
            r->seq % sequence_length_unit(r, cp, hp) == 0;
 }
 
-struct degree_split {
+struct context_and_head_split {
     int64_t cp, hp;
 };
 
 /* Fills split[] with the possible divisions of `ranks` into context and head ranks, those with most head ranks first
  * and at most SPLITS_MAX, and returns their number. */
-static int find_splits(const struct request *r, struct attention_axes axes, int64_t ranks,
-                       struct degree_split split[SPLITS_MAX])
+static int list_context_and_head_splits(const struct request *r, struct attention_axes axes,
+                                        int64_t ranks,
+                                        struct context_and_head_split split[SPLITS_MAX])
 {
     int count = 0;
     for (int64_t hp = axes.hp ? ranks : 1; hp >= 1 && count < SPLITS_MAX; hp--) {
         if (ranks % hp != 0 || (!axes.cp && hp != ranks) || hp > r->model->heads)
             continue;
         if (cp_and_hp_fit(r, ranks / hp, hp))
-            split[count++] = (struct degree_split){ranks / hp, hp};
+            split[count++] = (struct context_and_head_split){ranks / hp, hp};
     }
     return count;
 }
@@ -132,13 +133,13 @@ static int find_splits(const struct request *r, struct attention_axes axes, int6
 static void append_splits(struct text *out, const struct request *r, struct attention_axes axes,
                           int64_t ranks)
 {
-    struct degree_split split[SPLITS_MAX];
+    struct context_and_head_split split[SPLITS_MAX];
     if (!axes.cp) {
         text_puts(out, "hp ");
         resolve_append_divisors(out, r->ranks, axes.hp ? r->model->heads : 1);
         return;
     }
-    int count = find_splits(r, axes, ranks, split);
+    int count = list_context_and_head_splits(r, axes, ranks, split);
     if (count == 0)
         return;
     text_puts(out, "cp x hp ");
@@ -151,11 +152,11 @@ static void append_splits(struct text *out, const struct request *r, struct atte
  * into context and head ranks that has them. Returns false, and leaves *s unchanged, if there is none. It takes the
  * division with most head ranks. If the user gave neither degree, it takes the one with most head ranks that fit in a
  * node, so that their all-to-alls stay there (LoongTrain, section 4.4); if none fits, the one with fewest. */
-static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,
-                         struct degree_split *s)
+static bool choose_context_and_head_split(const struct request *r, struct attention_axes axes,
+                                          int64_t ranks, struct context_and_head_split *s)
 {
-    struct degree_split split[SPLITS_MAX];
-    int count = find_splits(r, axes, ranks, split), last = -1;
+    struct context_and_head_split split[SPLITS_MAX];
+    int count = list_context_and_head_splits(r, axes, ranks, split), last = -1;
     for (int i = 0; i < count; i++) {
         bool given = (s->cp <= 0 || s->cp == split[i].cp) && (s->hp <= 0 || s->hp == split[i].hp);
         bool is_open = axes.cp && s->cp <= 0 && s->hp <= 0;
@@ -175,14 +176,14 @@ static bool choose_split(const struct request *r, struct attention_axes axes, in
 /* Sets the open degrees so that as many ranks as possible share a sequence. If no division is possible, it sets them so
  * that a message can say what is wrong; a degree for which there is no value stays 0. */
 static void fill_degrees(const struct request *r, struct attention_axes axes, int64_t *dp,
-                         struct degree_split *s)
+                         struct context_and_head_split *s)
 {
     int64_t ranks = r->ranks;
     if (*dp > 0)
         ranks = ranks % *dp == 0 ? ranks / *dp : 0;
-    bool found = ranks > 0 && choose_split(r, axes, ranks, s);
+    bool found = ranks > 0 && choose_context_and_head_split(r, axes, ranks, s);
     for (int64_t fewer = ranks - 1; !found && *dp <= 0 && fewer > 0; fewer--)
-        found = ranks % fewer == 0 && choose_split(r, axes, fewer, s);
+        found = ranks % fewer == 0 && choose_context_and_head_split(r, axes, fewer, s);
     if (!found) {
         if (s->cp <= 0)
             s->cp = !axes.cp ? 1 : s->hp <= 0 ? ranks : ranks % s->hp == 0 ? ranks / s->hp : 0;
@@ -228,7 +229,7 @@ static enum status check_cp_and_hp_are_allowed(const struct request *r,
 }
 
 static enum status check_context_and_head_split(const struct request *r, struct attention_axes axes,
-                                                struct degree_split s, struct diag *diag)
+                                                struct context_and_head_split s, struct diag *diag)
 {
     struct text would = {0};
     int64_t ranks = s.cp * s.hp, unit = sequence_length_unit(r, s.cp, s.hp);
@@ -241,15 +242,16 @@ static enum status check_context_and_head_split(const struct request *r, struct 
         append_splits(&would, r, axes, ranks);
     }
     if (m->heads % s.hp != 0)
-        return resolve_refuse_size(diag, "--hp", &would, "%lld heads do not divide over hp %lld",
-                                   (long long)m->heads, (long long)s.hp);
+        return resolve_refuse_value_with_hint(diag, "--hp", &would,
+                                              "%lld heads do not divide over hp %lld",
+                                              (long long)m->heads, (long long)s.hp);
     if (!fit)
-        return resolve_refuse_size(
+        return resolve_refuse_value_with_hint(
             diag, "--hp", &would,
             "%lld kv heads neither divide over hp %lld nor can be copied to it",
             (long long)m->kv_heads, (long long)s.hp);
     if (!zigzag_pair_fits(r, s.cp, s.hp))
-        return resolve_refuse_size(
+        return resolve_refuse_value_with_hint(
             diag, "--hp", &would,
             "hp %lld is odd: half of the head ranks takes each slice of a zigzag pair",
             (long long)s.hp);
@@ -257,14 +259,15 @@ static enum status check_context_and_head_split(const struct request *r, struct 
         return STATUS_OK;
     resolve_append_multiples(&would, r->seq, unit);
     text_puts(&would, " tokens");
-    if (axes.cp && find_splits(r, axes, ranks, (struct degree_split[SPLITS_MAX]){{0}}) > 0) {
+    if (axes.cp && list_context_and_head_splits(
+                       r, axes, ranks, (struct context_and_head_split[SPLITS_MAX]){{0}}) > 0) {
         text_puts(&would, ", or ");
         append_splits(&would, r, axes, ranks);
     }
-    return resolve_refuse_size(diag, "--seq", &would, "%lld tokens do not divide %s %lld ranks",
-                               (long long)r->seq,
-                               unit == ranks * r->tp ? "over" : "into 2 zigzag slices for each of",
-                               (long long)(ranks * r->tp));
+    return resolve_refuse_value_with_hint(
+        diag, "--seq", &would, "%lld tokens do not divide %s %lld ranks", (long long)r->seq,
+        unit == ranks * r->tp ? "over" : "into 2 zigzag slices for each of",
+        (long long)(ranks * r->tp));
 }
 
 static enum status resolve_window(struct choices *c, const struct request *r, struct diag *diag)
@@ -274,9 +277,9 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
         struct text would = {0};
         text_puts(&would, "--window ");
         resolve_append_divisors(&would, c->cp, 0);
-        return resolve_refuse_size(diag, "--window", &would,
-                                   "windows of %lld do not divide a ring of %u ranks",
-                                   (long long)window, c->cp);
+        return resolve_refuse_value_with_hint(diag, "--window", &would,
+                                              "windows of %lld do not divide a ring of %u ranks",
+                                              (long long)window, c->cp);
     }
     c->ring_window = (uint32_t)window;
     return STATUS_OK;
@@ -348,7 +351,7 @@ static enum status refuse_degrees(const struct request *r, struct attention_axes
         append_splits(&would, r, axes,
                       r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
     }
-    resolve_refuse_size(diag, option, &would, "%s", what.data);
+    resolve_refuse_value_with_hint(diag, option, &would, "%s", what.data);
     text_release(&what);
     return STATUS_BAD_INPUT;
 }
@@ -356,7 +359,8 @@ static enum status refuse_degrees(const struct request *r, struct attention_axes
 /* Appends why not more ranks share a sequence, if the cause is not its length: ": 12 heads (12 kv) do not divide over 8
  * or 16". Appends nothing if the user gave the degrees. */
 static void append_why_fewer_ranks_share(struct text *out, const struct request *r,
-                                         struct attention_axes axes, struct degree_split s)
+                                         struct attention_axes axes,
+                                         struct context_and_head_split s)
 {
     int64_t ranks[SPLITS_MAX];
     int count = 0;
@@ -376,7 +380,8 @@ static void append_why_fewer_ranks_share(struct text *out, const struct request 
 
 /* Appends which ranks share a sequence, for example "2 context x 4 head ranks share a sequence"; if none do, appends
  * "every rank has sequences of its own". */
-static void append_sequence_ranks(struct text *out, const struct request *r, struct degree_split s)
+static void append_sequence_ranks(struct text *out, const struct request *r,
+                                  struct context_and_head_split s)
 {
     const struct {
         const char *what;
@@ -391,7 +396,7 @@ static void append_sequence_ranks(struct text *out, const struct request *r, str
 }
 
 static void add_note_on_dp(const struct request *r, struct attention_axes axes,
-                           struct degree_split s, int64_t dp, struct diag *note)
+                           struct context_and_head_split s, int64_t dp, struct diag *note)
 {
     struct text sharers = {0}, why = {0};
     append_sequence_ranks(&sharers, r, s);
@@ -420,7 +425,7 @@ static int64_t length_unit_on_ranks(const struct request *r, struct attention_ax
 /* Returns the largest number of ranks that could share a sequence of another length, but not one of this length. 0: it
  * is not larger than the number of ranks that share the sequence, or the user gave the degrees. */
 static int64_t most_ranks_with_other_length(const struct request *r, struct attention_axes axes,
-                                            struct degree_split s)
+                                            struct context_and_head_split s)
 {
     bool asked = (!axes.cp || r->cp > 0) && (!axes.hp || r->hp > 0);
     for (int64_t n = asked ? 0 : r->ranks; n > s.cp * s.hp; n--)
@@ -433,14 +438,15 @@ static int64_t most_ranks_with_other_length(const struct request *r, struct atte
 /* Refuses a sequence length that does not divide over `over` ranks, although other lengths would. If fewer ranks were
  * taken instead, a token more or less would silently change what every rank does. Callers do not refuse it if the user
  * gave the degrees. unit: the length must be a multiple of it. */
-static enum status refuse_length(const struct request *r, int64_t over, int64_t unit,
-                                 const char *options, struct diag *diag)
+static enum status refuse_sequence_length(const struct request *r, int64_t over, int64_t unit,
+                                          const char *options, struct diag *diag)
 {
     struct text would = {0};
     resolve_append_multiples(&would, r->seq, unit);
     text_printf(&would, " tokens, or %s for sequences on fewer ranks,", options);
-    return resolve_refuse_size(diag, "--seq", &would, "%lld tokens do not divide over %lld ranks",
-                               (long long)r->seq, (long long)over);
+    return resolve_refuse_value_with_hint(diag, "--seq", &would,
+                                          "%lld tokens do not divide over %lld ranks",
+                                          (long long)r->seq, (long long)over);
 }
 
 /* ---- the degree of tensor parallelism ---- */
@@ -451,7 +457,7 @@ static bool tensor_ranks_fit(const struct request *r, int64_t tp)
     return r->ranks % tp == 0 && r->seq % tp == 0 && tensor_share_fits(r->model, tp);
 }
 
-int64_t resolve_most_tensor_ranks(const struct request *r, bool tokens)
+int64_t resolve_largest_tp(const struct request *r, bool tokens)
 {
     int64_t given = (r->dp > 0 ? r->dp : 1) * (r->cp > 0 ? r->cp : 1) * (r->hp > 0 ? r->hp : 1);
     int64_t most = r->ranks / given;
@@ -476,16 +482,19 @@ static enum status refuse_tensor_ranks(const struct request *r, int64_t tp, stru
     text_puts(&would, "tp ");
     resolve_append_numbers(&would, fits, count);
     if (r->ranks % tp != 0)
-        return resolve_refuse_size(diag, "--tp", &would, "tp %lld does not divide %lld ranks",
-                                   (long long)tp, (long long)r->ranks);
+        return resolve_refuse_value_with_hint(diag, "--tp", &would,
+                                              "tp %lld does not divide %lld ranks", (long long)tp,
+                                              (long long)r->ranks);
     if (r->seq % tp != 0)
-        return resolve_refuse_size(diag, "--tp", &would, "%lld tokens do not divide over tp %lld",
-                                   (long long)r->seq, (long long)tp);
+        return resolve_refuse_value_with_hint(diag, "--tp", &would,
+                                              "%lld tokens do not divide over tp %lld",
+                                              (long long)r->seq, (long long)tp);
     if (m->qk_norm_wide)
-        return resolve_refuse_size(diag, "--tp", &would,
-                                   "the model's norms of q and k go over all heads (qk_norm_wide), "
-                                   "which no tensor rank has");
-    return resolve_refuse_size(
+        return resolve_refuse_value_with_hint(
+            diag, "--tp", &would,
+            "the model's norms of q and k go over all heads (qk_norm_wide), "
+            "which no tensor rank has");
+    return resolve_refuse_value_with_hint(
         diag, "--tp", &would,
         "%lld heads (%lld kv) and a feed-forward width of %lld do not divide over tp %lld",
         (long long)m->heads, (long long)m->kv_heads, (long long)m->ffn, (long long)tp);
@@ -495,11 +504,11 @@ enum status resolve_tensor_ranks(struct choices *c, const struct request *r,
                                  const struct strategy *strategy, struct request *inside,
                                  struct transformer *share, struct diag *diag)
 {
-    int64_t tp = r->tp > 0 ? r->tp : strategy->fills_tp ? resolve_most_tensor_ranks(r, true) : 1;
+    int64_t tp = r->tp > 0 ? r->tp : strategy->fills_tp ? resolve_largest_tp(r, true) : 1;
     int64_t wanted =
-        r->tp > 0 || r->dp > 0 || !strategy->fills_tp ? tp : resolve_most_tensor_ranks(r, false);
+        r->tp > 0 || r->dp > 0 || !strategy->fills_tp ? tp : resolve_largest_tp(r, false);
     if (wanted > tp)
-        return refuse_length(r, wanted, wanted, "--tp or --dp", diag);
+        return refuse_sequence_length(r, wanted, wanted, "--tp or --dp", diag);
     *inside = *r;
     inside->tp = tp;
     c->tp = (uint32_t)tp;
@@ -518,7 +527,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag)
 {
     struct attention_axes axes = attention_axes[strategy->attention];
-    struct degree_split s = {r->cp, r->hp};
+    struct context_and_head_split s = {r->cp, r->hp};
     int64_t dp = r->dp;
     if (check_cp_and_hp_are_allowed(r, strategy, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
@@ -530,7 +539,8 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
         return STATUS_BAD_INPUT;
     int64_t more = r->dp > 0 ? 0 : most_ranks_with_other_length(r, axes, s);
     if (more > 0)
-        return refuse_length(r, more * r->tp, length_unit_on_ranks(r, axes, more), "--dp", diag);
+        return refuse_sequence_length(r, more * r->tp, length_unit_on_ranks(r, axes, more), "--dp",
+                                      diag);
     if (r->dp <= 0 && dp > 1 && note)
         add_note_on_dp(r, axes, s, dp, note);
     c->hp = (uint32_t)s.hp;

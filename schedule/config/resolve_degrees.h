@@ -21,8 +21,9 @@ enum status resolve_refuse(struct diag *diag, const char *option, const char *wh
     __attribute__((format(printf, 3, 4)));
 /* Reports "OPTION: error: WHAT; WOULD would do" to diag, releases `would`, and returns STATUS_BAD_INPUT. If `would` is
  * empty, WOULD is "no value near it". If diag is NULL, nothing is reported. */
-enum status resolve_refuse_size(struct diag *diag, const char *option, struct text *would,
-                                const char *what, ...) __attribute__((format(printf, 4, 5)));
+enum status resolve_refuse_value_with_hint(struct diag *diag, const char *option,
+                                           struct text *would, const char *what, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* A rule that choices must keep. resolve_check_rules() reports the first broken rule, by its option and reason. */
 struct rule {
@@ -41,7 +42,7 @@ enum status resolve_tensor_ranks(struct choices *c, const struct request *r,
 
 /* Returns the largest tp that the model allows, that divides the ranks which the given degrees leave, and that fits in
  * a node, so that its collectives stay there. tokens: tp must also divide the length of the sequence. */
-int64_t resolve_most_tensor_ranks(const struct request *r, bool tokens);
+int64_t resolve_largest_tp(const struct request *r, bool tokens);
 
 /* Sets dp, cp and hp, and the layout, rotation and windows of rings and the tensor plan, and checks them. If there is
  * one rank along an axis, the attention choice becomes a simpler equivalent one. ranks, seq and tp of *c must be
@@ -50,23 +51,23 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag);
 
 /* The numbers of pieces into which the loss and the feed-forward part are cut; 0: not given. */
-struct resolve_pieces {
+struct resolve_piece_counts {
     int64_t loss_pieces, ffn_pieces;
 };
 /* Returns the numbers of pieces that FPDT's public code uses. The chunks of *c must be set. */
-struct resolve_pieces resolve_fpdt_pieces(const struct choices *c);
+struct resolve_piece_counts resolve_fpdt_pieces(const struct choices *c);
 /* Returns the number of pieces into which Liger's fused loss cuts the tokens of resolved choices. */
 int64_t resolve_liger_pieces(const struct choices *c);
 /* Sets the chunks of the sequence, and checks the choices about them; without fpdt it refuses options about chunks.
  * Sets *pieces to the numbers that the user gave. A number that the user did not give becomes a usual one with fpdt,
  * and stays 0 otherwise. */
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
-                                    struct resolve_pieces *pieces, struct diag *diag);
+                                    struct resolve_piece_counts *pieces, struct diag *diag);
 
 /* Sets how the loss is computed. If that determines the number of its pieces, and the user gave none, also sets
  * pieces->loss_pieces. rows: the rows of a unit on a rank. */
 enum status resolve_loss(struct choices *c, const struct request *r, int64_t rows,
-                         struct resolve_pieces *pieces, struct diag *diag);
+                         struct resolve_piece_counts *pieces, struct diag *diag);
 
 /* Sets the choices of a pipeline, and checks them: its name, virtual stages, subsequences and their lengths, and the
  * subsequences that stages share. */

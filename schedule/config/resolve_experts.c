@@ -10,7 +10,7 @@
 static bool neighbours_can_differ_in_experts(const struct choices *c, int64_t ep)
 {
     return ep % c->tp == 0 && (int64_t)c->dp * c->cp * c->hp % (ep / c->tp) == 0 &&
-           mesh_parts_allow_run(c, ep / c->tp);
+           mesh_parts_allow_rank_run(c, ep / c->tp);
 }
 
 /* True if experts can be spread over ep ranks. The ranks that share one copy of the other weights must be whole groups
@@ -56,17 +56,19 @@ static enum status resolve_dispatch(struct choices *c, const struct request *r, 
     c->expert_overlap = experts && c->ep > 1 ? (uint8_t)r->expert_overlap : EXPERT_OVERLAP_NONE;
     if (c->expert_overlap != EXPERT_OVERLAP_NONE && r->shared_experts == SHARED_EXPERTS_PROFILE)
         c->shared_experts = SHARED_EXPERTS_BEFORE;
-    if (c->expert_capacity.factor_millionths > 0 && c->dispatcher != DISPATCHER_ALLTOALL)
+    if (c->expert_capacity.capacity_factor_millionths > 0 && c->dispatcher != DISPATCHER_ALLTOALL)
         return resolve_refuse(diag, "--expert-capacity",
                               "copies that are dropped travel by one all-to-all only; choose "
                               "--dispatcher alltoall, or --expert-capacity none");
     if (experts && c->model->router_on_input &&
-        (c->expert_capacity.factor_millionths > 0 || c->dispatcher != DISPATCHER_ALLTOALL))
-        return resolve_refuse(
-            diag, c->expert_capacity.factor_millionths > 0 ? "--expert-capacity" : "--dispatcher",
-            "the model's routers weight what experts read, which is modelled for "
-            "all copies in one all-to-all only; choose --dispatcher alltoall and "
-            "--expert-capacity none");
+        (c->expert_capacity.capacity_factor_millionths > 0 || c->dispatcher != DISPATCHER_ALLTOALL))
+        return resolve_refuse(diag,
+                              c->expert_capacity.capacity_factor_millionths > 0
+                                  ? "--expert-capacity"
+                                  : "--dispatcher",
+                              "the model's routers weight what experts read, which is modelled for "
+                              "all copies in one all-to-all only; choose --dispatcher alltoall and "
+                              "--expert-capacity none");
     if (c->shared_experts == SHARED_EXPERTS_BOTH && c->dispatcher != DISPATCHER_ALLTOALL)
         return resolve_refuse(diag, "--shared-experts",
                               "shared experts are divided between two exchanges with the "
@@ -108,20 +110,21 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
     text_puts(&would, "--ep ");
     resolve_append_numbers(&would, fit, count);
     if (experts % ep != 0)
-        return resolve_refuse_size(diag, "--ep", &would, "%lld experts do not divide over ep %lld",
-                                   (long long)experts, (long long)ep);
+        return resolve_refuse_value_with_hint(diag, "--ep", &would,
+                                              "%lld experts do not divide over ep %lld",
+                                              (long long)experts, (long long)ep);
     if (ep % c->tp != 0)
-        return resolve_refuse_size(
+        return resolve_refuse_value_with_hint(
             diag, "--ep", &would,
             "tensor ranks have different experts, and ep %lld is no multiple "
             "of tp %u",
             (long long)ep, c->tp);
     if (!neighbours_can_differ_in_experts(c, ep))
-        return resolve_refuse_size(
+        return resolve_refuse_value_with_hint(
             diag, "--ep", &would,
             "ep %lld is no run of neighbouring ranks of dp %u x cp %u x hp %u", (long long)ep,
             c->dp, c->cp, c->hp);
-    return resolve_refuse_size(
+    return resolve_refuse_value_with_hint(
         diag, "--ep", &would,
         "ep %lld does not divide the %u ranks that share one copy of the weights", (long long)ep,
         c->shard * c->tp);
@@ -140,9 +143,10 @@ static bool copies_divide_over_experts(const struct choices *c, int64_t rows)
 
 void resolve_expert_rows(struct choices *c)
 {
-    c->routing_has_remainders = c->routing == NULL && ((c->ep > 1 && c->needs_subsequence_tokens) ||
-                                                       c->expert_capacity.factor_millionths > 0 ||
-                                                       c->dispatcher != DISPATCHER_ALLTOALL);
+    c->routing_has_remainders =
+        c->routing == NULL &&
+        ((c->ep > 1 && c->needs_subsequence_tokens) ||
+         c->expert_capacity.capacity_factor_millionths > 0 || c->dispatcher != DISPATCHER_ALLTOALL);
     for (uint32_t u = 0;
          c->ep > 1 && c->routing == NULL && !c->routing_has_remainders && u < c->subsequences;
          u++) {

@@ -57,8 +57,8 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
 
 /* Takes the given lengths of subsequences. Checks that each divides evenly over the ranks of a stage, and that they add
  * up to the sequence. */
-static enum status resolve_lengths(struct choices *c, const int64_t *lengths, int64_t ranks,
-                                   struct diag *diag)
+static enum status resolve_subsequence_lengths(struct choices *c, const int64_t *lengths,
+                                               int64_t ranks, struct diag *diag)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < c->subsequences; i++) {
@@ -106,7 +106,7 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     c->length_rule = (uint8_t)r->length_rule;
     if (r->subsequence_tokens != NULL) {
         c->subsequences = (uint32_t)pieces;
-        return resolve_lengths(c, r->subsequence_tokens, unit, diag);
+        return resolve_subsequence_lengths(c, r->subsequence_tokens, unit, diag);
     }
     c->needs_subsequence_tokens = r->length_rule > 0;
     if (!c->needs_subsequence_tokens && c->seq % (pieces * unit) != 0) {
@@ -136,7 +136,7 @@ static enum status check_units_divide_over_stages(const struct choices *c, struc
                 (long long)((c->global_batch + sequences - 1) / sequences * sequences));
     if (each > 1)
         text_printf(&would, ", or --subsequences %u,", (each + c->pp - 1) / c->pp * c->pp);
-    return resolve_refuse_size(
+    return resolve_refuse_value_with_hint(
         diag, "--batch", &would, "--pipeline interleaved takes %u %s at a time, and a step has %u",
         c->pp, each > 1 ? "units, subsequences of micro-batches," : "micro-batches", units);
 }

@@ -4,7 +4,7 @@
 #include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/pipeline.h"
 
-static int64_t at_least_one(int64_t value)
+static int64_t at_least_1(int64_t value)
 {
     return value > 0 ? value : 1;
 }
@@ -15,23 +15,23 @@ static int64_t at_least_one(int64_t value)
 static int64_t max_tensor_ranks(const struct request *r)
 {
     struct request stage = *r;
-    stage.ranks = r->ranks / at_least_one(r->pp);
-    bool known = r->ranks % at_least_one(r->pp) == 0 && r->gpus_per_node > 0;
-    return known ? resolve_most_tensor_ranks(&stage, true) : 1;
+    stage.ranks = r->ranks / at_least_1(r->pp);
+    bool known = r->ranks % at_least_1(r->pp) == 0 && r->gpus_per_node > 0;
+    return known ? resolve_largest_tp(&stage, true) : 1;
 }
 
 /* Returns the number of subsequences that gives them SPPO_TOKENS tokens on average. It is larger if it would be below
  * the given number of stages, but then they have at least SPPO_TOKENS_MIN tokens. It is smaller if a step would have
  * too many units, or if equal lengths must divide the sequence. It is 1 for a pipeline without subsequences. */
-static int64_t count_subsequences(const struct request *r, int64_t tp)
+static int64_t sppo_subsequence_count(const struct request *r, int64_t tp)
 {
-    int64_t count = r->seq / SPPO_TOKENS, unit = tp * at_least_one(r->hp);
+    int64_t count = r->seq / SPPO_TOKENS, unit = tp * at_least_1(r->hp);
     if (count < r->pp && r->seq / SPPO_TOKENS_MIN >= r->pp)
         count = r->pp;
     int64_t batches =
-        at_least_one(r->global_batch) / (at_least_one(r->dp) * at_least_one(r->micro_batch));
-    if (count * at_least_one(batches) > PIPELINE_UNITS_MAX)
-        count = PIPELINE_UNITS_MAX / at_least_one(batches);
+        at_least_1(r->global_batch) / (at_least_1(r->dp) * at_least_1(r->micro_batch));
+    if (count * at_least_1(batches) > PIPELINE_UNITS_MAX)
+        count = PIPELINE_UNITS_MAX / at_least_1(batches);
     while (r->length_rule == 0 && count > 1 && r->seq % (count * unit) != 0)
         count--;
     return count > 1 && pipeline_of_choice((enum pipeline_choice)r->pipeline)->has_subsequences
@@ -43,7 +43,7 @@ static int64_t count_subsequences(const struct request *r, int64_t tp)
  * number of layers and of subsequences; 1 if there is none. */
 static int64_t max_stages(const struct request *r, int64_t tp, int64_t count)
 {
-    int64_t others = at_least_one(r->dp) * at_least_one(r->cp) * at_least_one(r->hp) * tp;
+    int64_t others = at_least_1(r->dp) * at_least_1(r->cp) * at_least_1(r->hp) * tp;
     int64_t rest = r->ranks % others == 0 ? r->ranks / others : 1;
     int64_t most = r->model->layers < count ? r->model->layers : count;
     for (int64_t pp = rest < most ? rest : most; pp > 1; pp--)
@@ -55,7 +55,7 @@ static int64_t max_stages(const struct request *r, int64_t tp, int64_t count)
 void sppo_fill_degrees(struct request *r)
 {
     int64_t tp = r->tp > 0 ? r->tp : max_tensor_ranks(r);
-    int64_t count = r->subsequences > 0 ? r->subsequences : count_subsequences(r, tp);
+    int64_t count = r->subsequences > 0 ? r->subsequences : sppo_subsequence_count(r, tp);
     if (r->ranks < 1 || r->seq < 1 || count < 2)
         return;
     r->tp = tp;

@@ -281,7 +281,7 @@ void core_plan_add_sequence(struct core_plan *plan, const struct document_list *
 {
     struct core_sequence *s = find_or_add_sequence(plan, plan->sequence_count);
     uint32_t shares, tiles = documents->tiles != NULL ? documents->tiles->tile_count : 0;
-    struct token_share *share = deal_shares(documents->deal, &shares);
+    struct token_share *share = deal_shares_of_runs(documents->deal, &shares);
     for (uint32_t i = 0; i < documents->document_count; i++)
         add_document_end(s, documents->document_end[i]);
     for (uint32_t i = 0; i < shares; i++) {
@@ -308,8 +308,8 @@ static int compare_runs(const void *left, const void *right)
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-static struct token_deal *token_deal_of(struct arena *arena, uint32_t ranks,
-                                        const struct core_sequence *s)
+static struct token_deal *token_deal_of_core_sequence(struct arena *arena, uint32_t ranks,
+                                                      const struct core_sequence *s)
 {
     struct core_token_run *run = heap_alloc(s->run_count, sizeof *run);
     struct token_share *share = heap_alloc(s->run_count, sizeof *share);
@@ -323,9 +323,9 @@ static struct token_deal *token_deal_of(struct arena *arena, uint32_t ranks,
     return deal;
 }
 
-static struct tile_plan *tile_plan_of(struct arena *arena, int64_t window,
-                                      const struct core_sequence *s,
-                                      const struct document_list *list)
+static struct tile_plan *tile_plan_of_core_sequence(struct arena *arena, int64_t window,
+                                                    const struct core_sequence *s,
+                                                    const struct document_list *list)
 {
     if (s->tile_count > 0)
         return tile_plan_make(arena, list->deal, list->document_end, list->document_count, s->tile,
@@ -353,9 +353,9 @@ struct documents *core_plan_make_documents(const struct core_plan *plan, struct 
     for (size_t i = 0; i < plan->sequence_count; i++) {
         const struct core_sequence *s = &plan->sequence[i];
         struct document_list list = core_plan_document_list(s);
-        list.deal = token_deal_of(arena, plan->rank_count, s);
+        list.deal = token_deal_of_core_sequence(arena, plan->rank_count, s);
         if (tiles)
-            list.tiles = tile_plan_of(arena, plan->window_tokens, s, &list);
+            list.tiles = tile_plan_of_core_sequence(arena, plan->window_tokens, s, &list);
         documents_set_list(documents, arena, (uint32_t)i, list);
     }
     return documents;

@@ -20,7 +20,7 @@ static int compare_runs(const void *left, const void *right)
 }
 
 /* Returns the runs of a sequence in ascending order, on the heap. */
-static struct core_token_run *sorted_runs(const struct core_sequence *s)
+static struct core_token_run *core_runs_in_token_order(const struct core_sequence *s)
 {
     struct core_token_run *run = heap_alloc(s->run_count + 1, sizeof *run);
     if (s->run_count > 0)
@@ -58,7 +58,7 @@ static bool check_each_token_has_one_owner(const struct core_plan *plan,
                                            const struct core_sequence *s,
                                            const struct fault_place *at)
 {
-    struct core_token_run *run = sorted_runs(s);
+    struct core_token_run *run = core_runs_in_token_order(s);
     int64_t *rows = heap_zalloc(plan->rank_count, sizeof *rows), next = 0;
     bool is_correct = true;
     for (size_t i = 0; i < s->run_count && is_correct; i++) {
@@ -95,13 +95,13 @@ static bool check_each_token_has_one_owner(const struct core_plan *plan,
 
 /* The mask of a sequence. Which keys a query sees is computed here without schedule/ir/visible.c, so that a fault of
  * that file is found. */
-struct plan_mask {
+struct core_plan_mask {
     struct document_list documents;
     int64_t window;
 };
 
 /* Returns the first key that a query sees. */
-static int64_t first_visible_key(const struct plan_mask *s, int64_t query)
+static int64_t first_visible_key(const struct core_plan_mask *s, int64_t query)
 {
     int64_t begin = document_begin(&s->documents, document_at(&s->documents, query));
     return s->window > 0 && query - s->window + 1 > begin ? query - s->window + 1 : begin;
@@ -109,7 +109,7 @@ static int64_t first_visible_key(const struct plan_mask *s, int64_t query)
 
 /* Finds the first query of [q, q_end) that sees a key of [k, k_end), and the first such key. Returns false if there is
  * none. This needs no search: the first key that a query sees never comes before that of the query before it. */
-static bool find_visible_pair(const struct plan_mask *s, int64_t q, int64_t q_end, int64_t k,
+static bool find_visible_pair(const struct core_plan_mask *s, int64_t q, int64_t q_end, int64_t k,
                               int64_t k_end, int64_t *query, int64_t *key)
 {
     *query = q > k ? q : k;
@@ -135,7 +135,7 @@ static int compare_keys(const void *left, const void *right)
 
 /* Checks the queries [q, end), all of which lie in each of tile[count]; the tiles are in ascending order of keys.
  * Reports the first key that such a query sees and that lies in no tile or in two, and then returns false. */
-static bool check_query_strip(const struct core_sequence *s, const struct plan_mask *sight,
+static bool check_query_strip(const struct core_sequence *s, const struct core_plan_mask *sight,
                               int64_t q, int64_t end, const struct core_tile *const *tile,
                               size_t count, const struct fault_place *at)
 {
@@ -165,8 +165,8 @@ static bool check_query_strip(const struct core_sequence *s, const struct plan_m
 }
 
 /* Returns the ascending edges of the tiles' queries, from 0 to the end of the sequence, on the heap. */
-static int64_t *query_edges_of(const struct core_tile *tile, size_t tiles, int64_t tokens,
-                               size_t *count)
+static int64_t *query_edges_of_tiles(const struct core_tile *tile, size_t tiles, int64_t tokens,
+                                     size_t *count)
 {
     int64_t *edge = heap_alloc(2 * tiles + 2, sizeof *edge);
     edge[0] = 0;
@@ -183,7 +183,7 @@ static int64_t *query_edges_of(const struct core_tile *tile, size_t tiles, int64
     return edge;
 }
 
-static bool check_tiles(const struct core_sequence *s, const struct plan_mask *sight,
+static bool check_tiles(const struct core_sequence *s, const struct core_plan_mask *sight,
                         const struct fault_place *at)
 {
     struct core_tile *tile = heap_alloc(s->tile_count, sizeof *tile);
@@ -194,7 +194,7 @@ static bool check_tiles(const struct core_sequence *s, const struct plan_mask *s
         if (s->tile[i].is_backward_tile == at->backward)
             tile[tiles++] = s->tile[i];
     qsort(tile, tiles, sizeof *tile, compare_queries);
-    int64_t *edge = query_edges_of(tile, tiles, s->tokens, &edges);
+    int64_t *edge = query_edges_of_tiles(tile, tiles, s->tokens, &edges);
     for (size_t e = 0; e + 1 < edges && is_correct; e++) {
         size_t kept = 0;
         for (size_t i = 0; i < count; i++)
@@ -211,7 +211,7 @@ static bool check_tiles(const struct core_sequence *s, const struct plan_mask *s
     return is_correct;
 }
 
-static bool check_bounds(const struct core_sequence *s, const struct fault_place *at)
+static bool check_sequence_bounds(const struct core_sequence *s, const struct fault_place *at)
 {
     for (size_t i = 0; i < s->tile_count; i++) {
         const struct core_tile *tile = &s->tile[i];
@@ -244,10 +244,11 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
     for (size_t i = 0; i < plan->sequence_count && wrong_sequences < SHOWN; i++) {
         const struct core_sequence *s = &plan->sequence[i];
         const struct fault_place at = {name, i, false, diag}, backward = {name, i, true, diag};
-        const struct plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
-        wrong_sequences += !(check_each_token_has_one_owner(plan, s, &at) && check_bounds(s, &at) &&
-                             (s->tile_count == 0 || check_tiles(s, &sight, &at)) &&
-                             (!has_backward(s) || check_tiles(s, &sight, &backward)));
+        const struct core_plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
+        wrong_sequences +=
+            !(check_each_token_has_one_owner(plan, s, &at) && check_sequence_bounds(s, &at) &&
+              (s->tile_count == 0 || check_tiles(s, &sight, &at)) &&
+              (!has_backward(s) || check_tiles(s, &sight, &backward)));
     }
     return wrong_sequences == 0 ? STATUS_OK : STATUS_NO;
 }
@@ -307,9 +308,9 @@ static int64_t count_rows_owned_by_others(struct token_ranges *r, const struct c
 
 /* Adds to load->visible_pairs the visible pairs of queries [q, q_end) and keys [k, k_end). Adds to *queries and *keys
  * the rows that have such a pair. */
-static void add_tile(struct coverage_load *load, struct token_ranges *queries,
-                     struct token_ranges *keys, const struct plan_mask *s, int64_t q, int64_t q_end,
-                     int64_t k, int64_t k_end)
+static void add_tile(struct coverage_rank_load *load, struct token_ranges *queries,
+                     struct token_ranges *keys, const struct core_plan_mask *s, int64_t q,
+                     int64_t q_end, int64_t k, int64_t k_end)
 {
     while (q < q_end) {
         uint32_t document = document_at(&s->documents, q);
@@ -333,14 +334,15 @@ static void add_tile(struct coverage_load *load, struct token_ranges *queries,
     }
 }
 
-void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load)
+void coverage_find_rank_loads(const struct core_plan *plan, size_t sequence,
+                              struct coverage_rank_load *load)
 {
     const struct core_sequence *s = &plan->sequence[sequence];
-    const struct plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
-    struct core_token_run *run = sorted_runs(s);
+    const struct core_plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
+    struct core_token_run *run = core_runs_in_token_order(s);
     for (uint32_t rank = 0; rank < plan->rank_count; rank++) {
         struct token_ranges queries = {0}, keys = {0};
-        load[rank] = (struct coverage_load){0};
+        load[rank] = (struct coverage_rank_load){0};
         for (size_t i = 0; i < s->run_count; i++) {
             int64_t end = run[i].begin + run[i].rows;
             if (run[i].owner != rank)

@@ -14,7 +14,7 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
 
 /* The work and the messages of one rank in the forward of a sequence. A row counts once, even if several rounds use
  * it. */
-struct coverage_load {
+struct coverage_rank_load {
     double visible_pairs;
     int64_t own_tokens;    /* tokens that it owns */
     int64_t received_keys; /* rows of keys and values that it receives */
@@ -23,7 +23,8 @@ struct coverage_load {
 };
 /* Sets load[ranks] to the work and the messages of each rank in the forward of that sequence of the plan, which
  * core_plan_check() has found right. */
-void coverage_find_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load);
+void coverage_find_rank_loads(const struct core_plan *plan, size_t sequence,
+                              struct coverage_rank_load *load);
 
 /* A lower bound of the rows of keys that ranks receive if each of R ranks owns S / R of the S tokens and computes the
  * queries of its own tokens: the sum over all ranks, and the rows of the rank that receives the most. */

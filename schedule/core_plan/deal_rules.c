@@ -132,8 +132,9 @@ static void deal_per_document(struct share_list *s, int64_t ranks,
     }
 }
 
-double deal_count_visible_pairs(const struct document_list *documents, struct deal_windows windows,
-                                int64_t begin, int64_t end)
+double deal_count_visible_pairs(const struct document_list *documents,
+                                struct attention_windows_of_layers windows, int64_t begin,
+                                int64_t end)
 {
     double pairs = 0;
     for (uint32_t i = document_at(documents, begin); begin < end; i++) {
@@ -165,8 +166,9 @@ static int compare_chunks(const void *left, const void *right)
 
 /* Adds the shares of DEAL_CHUNKS: the chunk with the most visible pairs is dealt first, and each goes to the rank with
  * the fewest pairs so far among those that have room for a chunk. */
-static void deal_chunks(struct share_list *s, uint32_t ranks, int64_t size,
-                        const struct document_list *documents, struct deal_windows windows)
+static void deal_chunks_to_least_loaded_ranks(struct share_list *s, uint32_t ranks, int64_t size,
+                                              const struct document_list *documents,
+                                              struct attention_windows_of_layers windows)
 {
     int64_t count = documents->document_end[documents->document_count - 1] / size;
     struct numbered_chunk *chunk = heap_alloc((size_t)count, sizeof *chunk);
@@ -212,7 +214,7 @@ struct dealing_by_degree {
     int64_t *tokens_left_of_rank; /* [ranks] tokens that a rank still takes */
     double *pairs_of_rank;        /* [ranks] visible pairs */
     const struct document_list *documents;
-    struct deal_windows windows;
+    struct attention_windows_of_layers windows;
 };
 
 static void add_run_of_degree(struct dealing_by_degree *d, int64_t begin, int64_t rows,
@@ -309,7 +311,8 @@ static int compare_runs(const void *left, const void *right)
 }
 
 static void deal_by_degree(struct share_list *s, uint32_t ranks,
-                           const struct document_list *documents, struct deal_windows windows)
+                           const struct document_list *documents,
+                           struct attention_windows_of_layers windows)
 {
     const int64_t rank_tokens = documents->document_end[documents->document_count - 1] / ranks;
     struct dealing_by_degree d = {.documents = documents, .windows = windows};
@@ -336,7 +339,7 @@ static void deal_by_degree(struct share_list *s, uint32_t ranks,
 
 struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *choice,
                                 uint32_t ranks, const struct document_list *documents,
-                                struct deal_windows windows)
+                                struct attention_windows_of_layers windows)
 {
     struct share_list s = {0};
     int64_t tokens = documents->document_end[documents->document_count - 1];
@@ -361,7 +364,7 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
         break;
     default:
         assert(rules[choice->rule].dealing_rule == DEAL_CHUNKS);
-        deal_chunks(&s, ranks, choice->parameter, documents, windows);
+        deal_chunks_to_least_loaded_ranks(&s, ranks, choice->parameter, documents, windows);
     }
     struct token_deal *deal = deal_make_from_shares(arena, ranks, s.share, (uint32_t)s.count);
     free(s.share);

@@ -64,19 +64,20 @@ int64_t deal_choice_token_unit(const struct deal_choice *choice, uint32_t ranks)
 
 /* The windows of a model's layers. windowed_layer_share: the share of the layers in which a query sees at most `window`
  * keys; in the others it sees all. All-zero: no layer has a window. */
-struct deal_windows {
+struct attention_windows_of_layers {
     int64_t window;
     double windowed_layer_share;
 };
 
 /* Returns the visible pairs of the queries [begin, end), on average over layers. */
-double deal_count_visible_pairs(const struct document_list *documents, struct deal_windows windows,
-                                int64_t begin, int64_t end);
+double deal_count_visible_pairs(const struct document_list *documents,
+                                struct attention_windows_of_layers windows, int64_t begin,
+                                int64_t end);
 
 /* Deals a sequence with these documents. Its length must be a multiple of deal_choice_token_unit(). The rules that
  * count visible pairs count their mean over layers. The result is in the arena. */
 struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *choice,
                                 uint32_t ranks, const struct document_list *documents,
-                                struct deal_windows windows);
+                                struct attention_windows_of_layers windows);
 
 #endif

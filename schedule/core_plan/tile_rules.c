@@ -26,22 +26,22 @@ struct tile_owners {
  * rings. */
 typedef struct tile_owners ring_rule(uint32_t rank, uint32_t step, uint32_t ranks, uint32_t window);
 
-static struct tile_owners owners_if_keys_move(uint32_t rank, uint32_t step, uint32_t ranks,
-                                              uint32_t window)
+static struct tile_owners tile_owners_if_keys_move(uint32_t rank, uint32_t step, uint32_t ranks,
+                                                   uint32_t window)
 {
     (void)window;
     return (struct tile_owners){rank, (rank + ranks - step) % ranks};
 }
 
-static struct tile_owners owners_if_queries_move(uint32_t rank, uint32_t step, uint32_t ranks,
-                                                 uint32_t window)
+static struct tile_owners tile_owners_if_queries_move(uint32_t rank, uint32_t step, uint32_t ranks,
+                                                      uint32_t window)
 {
     (void)window;
     return (struct tile_owners){(rank + step) % ranks, rank};
 }
 
-static struct tile_owners owners_if_windows_move(uint32_t rank, uint32_t step, uint32_t ranks,
-                                                 uint32_t window)
+static struct tile_owners tile_owners_if_windows_move(uint32_t rank, uint32_t step, uint32_t ranks,
+                                                      uint32_t window)
 {
     uint32_t outer = step / window, inner = step % window,
              lane = (rank % window + window - inner) % window;
@@ -86,11 +86,11 @@ static const struct ring_row {
     ring_rule *forward, *backward;
     bool gathers;
 } ring_rows[] = {
-    {DEAL_ZIGZAG_RING, owners_if_keys_move, NULL, false},
-    {DEAL_DOUBLE_RING, owners_if_windows_move, NULL, false},
-    {DEAL_GATHER, owners_if_keys_move, NULL, true},
-    {DEAL_TOKEN_RING, owners_if_queries_move, NULL, false},
-    {DEAL_BURST, owners_if_keys_move, owners_if_queries_move, false},
+    {DEAL_ZIGZAG_RING, tile_owners_if_keys_move, NULL, false},
+    {DEAL_DOUBLE_RING, tile_owners_if_windows_move, NULL, false},
+    {DEAL_GATHER, tile_owners_if_keys_move, NULL, true},
+    {DEAL_TOKEN_RING, tile_owners_if_queries_move, NULL, false},
+    {DEAL_BURST, tile_owners_if_keys_move, tile_owners_if_queries_move, false},
 };
 
 /* ---- queries that move from loaded ranks to less loaded ones ---- */
@@ -110,7 +110,7 @@ struct query_range {
 struct query_moves {
     const struct document_list *documents;
     const struct token_deal *deal;
-    struct deal_windows windows;
+    struct attention_windows_of_layers windows;
     struct row_bytes bytes;
     int64_t min_slice_tokens; /* the fewest tokens of a slice */
     /* a rank gives queries away only if its pairs exceed the mean over ranks by more than this share of the mean */
@@ -171,8 +171,8 @@ struct movable_queries {
 /* Returns the shortest slice from the beginning of an item, or with `tail` from its end, that has at least `pairs`
  * pairs and a multiple of min_slice_tokens tokens. The slice is the whole item if the item has fewer pairs, or if fewer
  * than min_slice_tokens tokens of it would be left. */
-static struct movable_queries shortest_slice(const struct query_moves *m, size_t number,
-                                             double pairs, bool tail)
+static struct movable_queries shortest_slice_with_pairs(const struct query_moves *m, size_t number,
+                                                        double pairs, bool tail)
 {
     const struct query_range *item = &m->item[number];
     int64_t low = 1, high = item->end - item->q;
@@ -207,7 +207,8 @@ static bool find_cheapest_slice(const struct query_moves *m, uint32_t rank, uint
         if (surplus <= least)
             continue;
         for (int tail = 0; tail < 2; tail++) {
-            struct movable_queries s = shortest_slice(m, i, need < surplus ? need : surplus, tail);
+            struct movable_queries s =
+                shortest_slice_with_pairs(m, i, need < surplus ? need : surplus, tail);
             double pairs = visible_pairs_of(m, s.q, s.end);
             if (m->pairs_of_rank[rank] + pairs >= m->pairs_of_rank[m->item[i].rank])
                 continue;
@@ -242,7 +243,7 @@ static void move_slice(struct query_moves *m, const struct movable_queries *s, u
 
 /* Moves slices to the rank with the fewest pairs until no rank exceeds the mean by more than the tolerance, no slice is
  * fit to move, or MOVES_PER_RANK_MAX slices for each rank have moved. */
-static void balance_pairs(struct query_moves *m)
+static void balance_visible_pairs(struct query_moves *m)
 {
     const uint32_t ranks = m->deal->rank_count;
     for (uint32_t step = 0; step < MOVES_PER_RANK_MAX * ranks; step++) {
@@ -330,7 +331,7 @@ static void add_tiles_in_rounds(struct tile_list *list, struct tile_list *tiles,
 static void add_tiles_of_query_ranges(struct tile_list *list, const struct query_moves *m)
 {
     uint32_t shares;
-    struct token_share *share = deal_shares(m->deal, &shares);
+    struct token_share *share = deal_shares_of_runs(m->deal, &shares);
     struct tile_list others = {0};
     for (size_t i = 0; i < m->item_count; i++) {
         const struct query_range *item = &m->item[i];
@@ -355,7 +356,7 @@ static void add_moved_tiles(struct tile_list *list, struct query_moves *m)
 {
     m->pairs_of_rank = heap_zalloc(m->deal->rank_count, sizeof *m->pairs_of_rank);
     make_query_ranges(m);
-    balance_pairs(m);
+    balance_visible_pairs(m);
     add_tiles_of_query_ranges(list, m);
     free(m->pairs_of_rank);
     free(m->item);
@@ -385,7 +386,8 @@ static int64_t min_slice_tokens_of(const struct deal_choice *choice, const struc
 
 struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice *choice,
                                   const struct document_list *documents,
-                                  struct deal_windows windows, const struct row_bytes *bytes)
+                                  struct attention_windows_of_layers windows,
+                                  const struct row_bytes *bytes)
 {
     const int64_t window = windows.windowed_layer_share == 1 ? windows.window : 0;
     struct tile_list list = {0};

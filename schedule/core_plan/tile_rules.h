@@ -26,6 +26,7 @@ double tile_rules_estimate_tiles(const struct deal_choice *choice, uint32_t rank
  * compare slices. */
 struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice *choice,
                                   const struct document_list *documents,
-                                  struct deal_windows windows, const struct row_bytes *bytes);
+                                  struct attention_windows_of_layers windows,
+                                  const struct row_bytes *bytes);
 
 #endif

@@ -36,13 +36,14 @@ static struct product_targets product_targets_of(const struct emit *e, uint32_t 
     return t;
 }
 
-static enum weight weight_of(const struct product_targets *t, uint32_t i, bool second)
+static enum weight adapter_weight_of_target(const struct product_targets *t, uint32_t i,
+                                            bool second)
 {
     return (enum weight)(WEIGHT_ADAPTER_Q_A + 2 * (int)(t->first + i) + second);
 }
 
 /* True if the adapters are those of PEFT over Transformers' layers, in a step that computes in 16 bits. */
-static bool is_peft(const struct emit *e)
+static bool has_peft_adapters(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return (c->profile->chains == CHAINS_HF || c->profile->chains == CHAINS_HF_AUTOCAST) &&
@@ -52,9 +53,9 @@ static bool is_peft(const struct emit *e)
 /* True if each adapter casts what it reads to fp32 and back. PEFT's adapters do so over layers with 16-bit weights.
  * Over layers of bitsandbytes, with weights in 8 or 4 bits, they leave the cast to autocast (peft/tuners/lora/bnb.py,
  * Linear4bit.forward()). */
-static bool casts_input(const struct emit *e)
+static bool casts_adapter_input(const struct emit *e)
 {
-    return is_peft(e) && e->choices->frozen_weights == FROZEN_STORAGE_16BIT;
+    return has_peft_adapters(e) && e->choices->frozen_weights == FROZEN_STORAGE_16BIT;
 }
 
 /* Emits a cast of x to fp32, the dtype of the adapter's weights, and one back to the compute dtype. Returns the
@@ -95,20 +96,22 @@ void adapters_forward(struct emit *e, uint32_t layer, enum adapter_target first,
             emit_zeros(e, part[i]);
             continue;
         }
-        saved->x[i] = casts_input(e) ? cast_to_fp32_and_back(e, x, rows, t.inputs) : view_none();
+        saved->x[i] =
+            casts_adapter_input(e) ? cast_to_fp32_and_back(e, x, rows, t.inputs) : view_none();
         saved->narrow[i] =
             emit_compute_tensor(e, "adapter_narrow", CATEGORY_ACTIVATION, rows, rank);
-        emit_matmul(e, MATMUL_NT, casts_input(e) ? saved->x[i] : x,
-                    weight_view(e, layer, weight_of(&t, i, false)), view_none(), saved->narrow[i],
-                    rows, rank, t.inputs);
-        emit_matmul(e, MATMUL_NT, saved->narrow[i], weight_view(e, layer, weight_of(&t, i, true)),
-                    view_none(), part[i], rows, t.outputs[i], rank);
+        emit_matmul(e, MATMUL_NT, casts_adapter_input(e) ? saved->x[i] : x,
+                    weight_view(e, layer, adapter_weight_of_target(&t, i, false)), view_none(),
+                    saved->narrow[i], rows, rank, t.inputs);
+        emit_matmul(e, MATMUL_NT, saved->narrow[i],
+                    weight_view(e, layer, adapter_weight_of_target(&t, i, true)), view_none(),
+                    part[i], rows, t.outputs[i], rank);
     }
     struct view all = part[0];
     if (count > 1) {
         all = emit_compute_tensor(e, "adapters_out", CATEGORY_ACTIVATION, (int64_t)y.count, 0);
         emit_join_or_split(e, WORK_UNPACK, &t, part, all);
-    } else if (is_peft(e)) {
+    } else if (has_peft_adapters(e)) {
         all = emit_cast(
             e, all,
             emit_compute_tensor(e, "adapters_out", CATEGORY_ACTIVATION, (int64_t)y.count, 0));
@@ -125,16 +128,17 @@ void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first
     struct view part[ADAPTERS_OF_PRODUCT] = {dy};
     if (t.first_target_with_adapter == count)
         return;
-    for (uint32_t i = 0; i < count && (count > 1 || is_peft(e)); i++)
+    for (uint32_t i = 0; i < count && (count > 1 || has_peft_adapters(e)); i++)
         part[i] = emit_compute_tensor(e, "d_adapter", CATEGORY_ACTIVATION, rows, t.outputs[i]);
     if (count > 1)
         emit_join_or_split(e, WORK_PACK, &t, part, dy);
-    else if (is_peft(e))
+    else if (has_peft_adapters(e))
         emit_cast(e, dy, part[0]);
     for (uint32_t i = 0; i < count; i++) {
         if (!t.has_adapter[i])
             continue;
-        const enum weight a = weight_of(&t, i, false), b = weight_of(&t, i, true);
+        const enum weight a = adapter_weight_of_target(&t, i, false),
+                          b = adapter_weight_of_target(&t, i, true);
         struct view d_narrow =
             emit_compute_tensor(e, "d_adapter_narrow", CATEGORY_ACTIVATION, rows, rank);
         struct view d_x =
@@ -144,9 +148,9 @@ void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first
         emit_weight_grad(e, layer, b, part[i], saved->narrow[i], t.outputs[i], rank, rows);
         emit_matmul(e, MATMUL_NN, d_narrow, weight_view(e, layer, a), view_none(), d_x, rows,
                     t.inputs, rank);
-        emit_weight_grad(e, layer, a, d_narrow, casts_input(e) ? saved->x[i] : x, rank, t.inputs,
-                         rows);
-        if (casts_input(e))
+        emit_weight_grad(e, layer, a, d_narrow, casts_adapter_input(e) ? saved->x[i] : x, rank,
+                         t.inputs, rows);
+        if (casts_adapter_input(e))
             d_x = cast_to_fp32_and_back(e, d_x, rows, t.inputs);
         emit_add(e, dx, d_x, dx);
     }

@@ -82,7 +82,7 @@ struct view view_slice(struct view view, int64_t begin, int64_t count)
     return (struct view){view.buffer, view.begin + (uint64_t)begin, (uint64_t)count};
 }
 
-uint32_t part_index_of_end(const struct emit *e, enum end_part part)
+uint32_t part_index_of_end(const struct emit *e, enum model_end_part part)
 {
     return (uint32_t)e->choices->model->layers + part;
 }
@@ -122,9 +122,9 @@ static uint32_t bundle_of(const struct emit *e, uint32_t part, enum weight weigh
                                                                         : p->bundle;
 }
 
-bool weight_bundle_shares_updates(const struct emit *e, uint32_t bundle)
+bool weight_bundle_updates_are_shared(const struct emit *e, uint32_t bundle)
 {
-    const struct bundle_state *b = &e->weights.bundle[bundle];
+    const struct weight_bundle_state *b = &e->weights.bundle[bundle];
     return !b->is_frozen && e->choices->weights != CHOICE_WEIGHTS_REPLICATED &&
            b->ranks->shard_size > 1;
 }
@@ -154,12 +154,13 @@ static struct view weight_slot_view(const struct emit *e, uint32_t part, enum we
     if (bundle == p->stored_bundle) { /* the view counts bytes of codes, not elements */
         const enum frozen_storage storage = (enum frozen_storage)e->weights.bundle[bundle].storage;
         return (struct view){
-            buffer, frozen_storage_code_bytes(storage, p->stored_first_element + slot->offset),
+            buffer,
+            frozen_storage_code_bytes(storage, p->first_stored_element_in_bundle + slot->offset),
             frozen_storage_code_bytes(storage, (uint64_t)(slot->rows * slot->cols))};
     }
     const uint64_t first = bundle == p->bundle            ? p->first_element
-                           : bundle == p->adapters_bundle ? p->adapters_first_element
-                                                          : p->experts_first_element;
+                           : bundle == p->adapters_bundle ? p->first_adapter_element_in_bundle
+                                                          : p->first_expert_element_in_bundle;
     return (struct view){buffer, first + slot->offset, (uint64_t)(slot->rows * slot->cols)};
 }
 
@@ -195,7 +196,7 @@ struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *a
 {
     part = find_owning_part(e, part, &weight);
     const uint32_t bundle = bundle_of(e, part, weight);
-    if (weights_have_gradient_passes(e->choices) &&
+    if (weights_have_zero_and_check_passes(e->choices) &&
         (e->weights.written[part] & weight_mask_of_bundle(e, part, bundle)) == 0)
         emit_zero_gradient(e, bundle);
     /* Spread experts that no shard group divides have one gradient for all micro-batches. Its mask is that of the first
@@ -510,7 +511,7 @@ void emit_record_discarded_function(struct emit *e, enum recompute_module module
         (struct repeated_function){before.ops, now.ops, (uint8_t)module};
 }
 
-void emit_mark_saved_product(struct emit *e, buffer_id buffer)
+void emit_keep_product_result(struct emit *e, buffer_id buffer)
 {
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
         saved_buffers_add(&e->kept_buffers, buffer);
@@ -519,5 +520,5 @@ void emit_mark_saved_product(struct emit *e, buffer_id buffer)
 void emit_narrow_forget_copies(struct emit *e, buffer_id buffer)
 {
     if (buffer.i < e->narrow.buffer_count)
-        e->narrow.first_copy_of_buffer[buffer.i] = 0;
+        e->narrow.first_narrow_copy_of_buffer[buffer.i] = 0;
 }

@@ -42,7 +42,7 @@ static inline bool weight_is_of_adapter(enum weight weight)
     return weight >= WEIGHT_ADAPTER_Q_A && weight <= WEIGHT_ADAPTER_DOWN_B;
 }
 
-/* The parts of the model that own tensors: layers 0..L-1 (L: the number of layers), then those of enum end_part:
+/* The parts of the model that own tensors: layers 0..L-1 (L: the number of layers), then those of enum model_end_part:
  * embedding, head, and learned positions. A stage has the parts of its layers; the first and the last stage also have
  * end parts. */
 struct model_part {
@@ -50,15 +50,16 @@ struct model_part {
     uint64_t first_element; /* first element of the part in its bundle */
     /* the bundle of the part's experts, if they are spread over ranks; IR_NONE: they are in `bundle` */
     uint32_t experts_bundle;
-    uint64_t experts_first_element; /* the first element of the part's experts in that bundle */
-    /* adapters_bundle: the bundle of the part's adapters; IR_NONE: the part has none. adapters_first_element: their
+    /* the first element of the part's experts in that bundle */
+    uint64_t first_expert_element_in_bundle;
+    /* adapters_bundle: the bundle of the part's adapters; IR_NONE: the part has none. first_adapter_element_in_bundle: their
      * first element in it */
     uint32_t adapters_bundle;
-    uint64_t adapters_first_element;
+    uint64_t first_adapter_element_in_bundle;
     /* stored_bundle: the bundle of the part's stored weights (--frozen-weights); IR_NONE: the part has none.
-     * stored_first_element: their first element in it */
+     * first_stored_element_in_bundle: their first element in it */
     uint32_t stored_bundle;
-    uint64_t stored_first_element;
+    uint64_t first_stored_element_in_bundle;
     /* The elements of the part whose gradients must be summed over tensor ranks, counted from `first_element`: every
      * tensor rank holds these tensors whole, but its gradient covers only its own tokens or heads. All other tensors of
      * the part come before them: those that tensor ranks divide, and those whose gradient is complete on every rank
@@ -67,7 +68,7 @@ struct model_part {
     uint32_t whole_tensor_count; /* number of these tensors */
 };
 
-enum end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
+enum model_end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
 
 /* The place and shape of one kind of weight in all parts of one sort: those with experts, or those without. rows is 0
  * if parts of that sort lack the weight. */
@@ -86,7 +87,7 @@ struct weight_ranks {
 };
 
 /* One bundle of weights (schedule/weights/bundles.h) and its buffers. */
-struct bundle_state {
+struct weight_bundle_state {
     uint16_t ir_row; /* row of ir.bundle */
     /* the bundle has nothing but the experts of layers, which are spread over ranks */
     bool has_spread_experts;
@@ -326,11 +327,11 @@ struct shared_bundle_part {
     op_id last_gradient_sum; /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
-/* The documents of a sequence. first_with_same_documents: the lowest number of a sequence that has the same documents
+/* The documents of a sequence. first_sequence_with_same_documents: the lowest number of a sequence that has the same documents
  * as this one on every rank (documents_first_equal_sequence()). has_several_documents: the sequence has more than one document on
  * some rank. */
 struct sequence_documents {
-    uint32_t first_with_same_documents;
+    uint32_t first_sequence_with_same_documents;
     bool has_several_documents;
 };
 
@@ -357,7 +358,7 @@ struct emit_groups {
     /* the rings of the context ranks; the ranks of a sequence are inner_ring.size * outer_ring.size * hp */
     struct ring inner_ring, outer_ring;
     /* the answers of schedule/attention/ring.c to whether a tile of a ring has a visible key, for each step and tile */
-    uint8_t *ring_visibility;
+    uint8_t *ring_tile_visibility;
     uint16_t all_ranks; /* every rank */
     uint16_t ep;        /* ranks that have different experts */
     /* experts: the groups of bundles of experts that are spread over ranks; dense: those of all other bundles */
@@ -385,7 +386,7 @@ struct emit_unit {
     /* the sequence, counted from `first_sequence`, whose positions emit_positions() returns; callers set it. It does
      * not matter unless documents determine how each sequence is cut. */
     int64_t positions_sequence;
-    int64_t cache_tokens; /* tokens for which a cache of the unit's chunk has room */
+    int64_t kv_cache_capacity_tokens; /* tokens for which a cache of the unit's chunk has room */
     struct stages_sharing_unit stages;
 };
 
@@ -393,8 +394,8 @@ struct emit_unit {
 struct emit_weights {
     /* slot[0]: the slots of parts without experts; slot[1]: those of parts with experts */
     struct weight_slot slot[2][WEIGHT_COUNT];
-    struct model_part *part; /* the parts of the layers, then those of enum end_part */
-    struct bundle_state *bundle;
+    struct model_part *part; /* the parts of the layers, then those of enum model_end_part */
+    struct weight_bundle_state *bundle;
     uint32_t bundle_count;
     uint8_t grad_dtype;      /* enum dtype of whole weight gradients */
     uint8_t grad_part_dtype; /* enum dtype of the part of the summed gradients that a rank keeps */
@@ -425,10 +426,10 @@ struct emit_weights {
 
 /* The 8- and 4-bit copies of tensors that products read (schedule/emit/narrow.c). */
 struct emit_narrow {
-    struct narrow_copies *copies; /* row 0 is not used, since 0 stands for none */
+    struct narrow_copies_of_tensor *copies; /* row 0 is not used, since 0 stands for none */
     uint32_t count;
     size_t capacity;
-    uint32_t *first_copy_of_buffer; /* [buffers] the buffer's first row; 0: none */
+    uint32_t *first_narrow_copy_of_buffer; /* [buffers] the buffer's first row; 0: none */
     uint32_t buffer_count;
     buffer_id last_gathered_buffer; /* the buffer into which tensor ranks gathered last */
     buffer_id last_norm_result;     /* the result of the last norm */
@@ -477,7 +478,7 @@ struct emit_needed {
 struct emit {
     struct ir *ir;
     const struct choices *choices;         /* their model is the share of one tensor rank */
-    unsigned planned_memories;             /* bit m: buffers of memory m get offsets */
+    unsigned planned_memory_mask;          /* bit m: buffers of memory m get offsets */
     const struct transformer *whole_model; /* the whole model */
     struct repeats repeats; /* the iterations that the list leaves out; all-zero: none */
     struct arena arena;
@@ -503,13 +504,13 @@ struct emit {
     buffer_id tokens, tokens_own, labels, positions, positions_gathered, positions_own, loss;
     bool loss_is_written;
     /* the log-sum-exp of each row of logits in the last piece of the loss */
-    struct view loss_lse;
+    struct view loss_lse_of_last_piece;
 
     struct op_tags tags; /* given to every op that is emitted */
     uint16_t guard;      /* given to every op that is emitted; IR_NONE16: none */
     /* the last compute op before the backward of attention's output projection, after which FPDT's first fetches
      * start */
-    op_id last_before_wo_backward;
+    op_id last_compute_before_wo_backward;
     op_id last_compute;              /* the last op on the compute stream; IR_NONE: none yet */
     op_id awaited_by_next_compute;   /* an op for which the next compute op waits; IR_NONE: none */
     struct layer_saved *layer_saved; /* one for each layer, of the current unit */
@@ -572,20 +573,20 @@ struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t col
 /* --- weights and their gradients --- */
 /* Returns the number of an end part among the parts of the model, of which the layers come first. For END_PARTS it is
  * the number of all parts. */
-uint32_t part_index_of_end(const struct emit *e, enum end_part part);
+uint32_t part_index_of_end(const struct emit *e, enum model_end_part part);
 bool has_weight(const struct emit *e, enum weight weight);
 /* Returns the offset and the size of a weight in its part; its rows are 0 if the part lacks it. */
 const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight);
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
 /* True if ranks share a bundle that is trained, and each updates its own part of it. */
-bool weight_bundle_shares_updates(const struct emit *e, uint32_t bundle);
+bool weight_bundle_updates_are_shared(const struct emit *e, uint32_t bundle);
 /* True if the weight is of a linear layer of the model, and stored in 4 or 8 bits. */
 bool weight_is_stored(const struct emit *e, enum weight weight);
 /* True if the step does not train the weight, since the model has adapters. */
 bool weight_is_frozen(const struct emit *e, enum weight weight);
 /* Returns the gradient of a weight. Sets *accumulate if some op has written it, so that the next op must add to it.
  * From now on the gradient counts as written. If the framework zeroes gradients in passes of their own
- * (weights_have_gradient_passes()), emits that pass before the first write to the bundle's gradient. */
+ * (weights_have_zero_and_check_passes()), emits that pass before the first write to the bundle's gradient. */
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate);
 
 /* ---- ops: each gets the labels e->tags and the guard e->guard ---- */
@@ -726,7 +727,7 @@ void emit_add_dependency(struct emit *e, op_id op, op_id until);
 void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
 /* With CHOICE_ACTIVATIONS_SELECTIVE_OP, adds the result of a matrix product to e->kept_buffers. The caller decides
  * which products these are (every second one: kept_products_of()). Does nothing with other choices. */
-void emit_mark_saved_product(struct emit *e, buffer_id buffer);
+void emit_keep_product_result(struct emit *e, buffer_id buffer);
 
 /* Records that a module drops a buffer, if --recompute-modules names the module and this is the forward of a layer. */
 void emit_record_discarded_buffer(struct emit *e, enum recompute_module module, buffer_id buffer);

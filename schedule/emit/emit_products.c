@@ -4,7 +4,7 @@
 #include <assert.h>
 
 /* Returns the current layer's bundle of stored weights if its parameters are in `buffer`, else IR_NONE. */
-static uint32_t stored_bundle_of(const struct emit *e, buffer_id buffer)
+static uint32_t bundle_of_stored_weights(const struct emit *e, buffer_id buffer)
 {
     if (e->choices->frozen_weights == FROZEN_STORAGE_16BIT || e->tags.layer == IR_NONE16)
         return IR_NONE;
@@ -13,9 +13,9 @@ static uint32_t stored_bundle_of(const struct emit *e, buffer_id buffer)
 }
 
 /* Returns the scales of the stored weight whose codes begin at byte `begin` of its bundle. */
-static struct view scales_of_stored(const struct emit *e, uint32_t bundle, uint64_t begin)
+static struct view scales_of_stored_weight(const struct emit *e, uint32_t bundle, uint64_t begin)
 {
-    const struct bundle_state *state = &e->weights.bundle[bundle];
+    const struct weight_bundle_state *state = &e->weights.bundle[bundle];
     const struct bundle *row = &e->ir->bundle[state->ir_row];
     const enum frozen_storage storage = (enum frozen_storage)state->storage;
     uint64_t elements = 0, first = 0;
@@ -33,14 +33,15 @@ static struct view scales_of_stored(const struct emit *e, uint32_t bundle, uint6
 /* Emits the pass that converts a stored weight [rows, cols] to the compute dtype, and returns its result. Returns w
  * itself if the weight is not stored. bitsandbytes runs this pass before each product that reads the weight, forward
  * and backward (bitsandbytes/autograd/_functions.py, MatMul4Bit). */
-static struct view emit_dequantised(struct emit *e, struct view w, int64_t rows, int64_t cols)
+static struct view emit_dequantisation_if_stored(struct emit *e, struct view w, int64_t rows,
+                                                 int64_t cols)
 {
-    const uint32_t bundle = stored_bundle_of(e, w.buffer);
+    const uint32_t bundle = bundle_of_stored_weights(e, w.buffer);
     if (bundle == IR_NONE)
         return w;
     const struct work work = {.kind = WORK_DEQUANTISE,
                               .dequantise = {rows, cols, e->weights.bundle[bundle].storage}};
-    const struct view read[] = {w, scales_of_stored(e, bundle, w.begin)};
+    const struct view read[] = {w, scales_of_stored_weight(e, bundle, w.begin)};
     const struct view wide = emit_compute_tensor(e, "w_wide", CATEGORY_PARAMETER, rows, cols);
     emit_op(e, e->stream.compute, &work, read, 2, &wide, 1);
     return wide;
@@ -51,7 +52,8 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
 {
     struct work work = {.kind = WORK_MATMUL, .matmul = {m, n, k, form, EPILOGUE_NONE, 0}};
     if (form != MATMUL_TN)
-        b = emit_dequantised(e, b, form == MATMUL_NT ? n : k, form == MATMUL_NT ? k : n);
+        b = emit_dequantisation_if_stored(e, b, form == MATMUL_NT ? n : k,
+                                          form == MATMUL_NT ? k : n);
     struct view read[5] = {a, b, bias};
     if (bias.count > 0)
         work.matmul.epilogue = EPILOGUE_BIAS;

@@ -38,8 +38,8 @@ void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight)
 }
 
 /* Emits the product of one piece of the tokens, in the compute dtype, and adds it to the weight's fp32 sum. */
-static void add_piece_to_sum(struct emit *e, enum weight weight, struct view dy, struct view x,
-                             int64_t m, int64_t n, int64_t k)
+static void add_piece_product_to_fp32_sum(struct emit *e, enum weight weight, struct view dy,
+                                          struct view x, int64_t m, int64_t n, int64_t k)
 {
     struct view sum = e->weights.fp32_sum_by_weight[weight];
     struct view piece = emit_compute_tensor(e, "grad_piece", CATEGORY_GRADIENT, m * n, 0);
@@ -150,7 +150,7 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
         return;
     }
     if (e->weights.fp32_sum_by_weight[weight].count > 0) {
-        add_piece_to_sum(e, weight, dy, x, m, n, k);
+        add_piece_product_to_fp32_sum(e, weight, dy, x, m, n, k);
         return;
     }
     bool accumulate;

@@ -20,10 +20,10 @@
 #include <string.h>
 
 /* The tensor of a linear layer that an operand of a product is. */
-enum operand_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT };
+enum operand_of_linear_layer { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT };
 
 /* The 8- or 4-bit copies of a tensor. */
-struct narrow_copies {
+struct narrow_copies_of_tensor {
     struct view source;
     struct view data[2], scales[2]; /* [1] is transposed; empty: the copy has not been made */
     bool has_copies_only;           /* the tensor itself has not been made */
@@ -35,38 +35,39 @@ void emit_narrow_reset(struct emit *e)
 {
     e->narrow.last_norm_result.i = IR_NONE;
     e->narrow.count = 1; /* row 0 is not used, since 0 stands for none */
-    if (e->narrow.first_copy_of_buffer != NULL)
-        memset(e->narrow.first_copy_of_buffer, 0,
-               e->narrow.buffer_count * sizeof *e->narrow.first_copy_of_buffer);
+    if (e->narrow.first_narrow_copy_of_buffer != NULL)
+        memset(e->narrow.first_narrow_copy_of_buffer, 0,
+               e->narrow.buffer_count * sizeof *e->narrow.first_narrow_copy_of_buffer);
 }
 
 void emit_narrow_release(struct emit *e)
 {
     free(e->narrow.copies);
-    free(e->narrow.first_copy_of_buffer);
+    free(e->narrow.first_narrow_copy_of_buffer);
 }
 
 /* Returns the row with the copies of a view. Adds a row without copies if there is none for the view. */
-static struct narrow_copies *narrow_copies_of(struct emit *e, struct view x)
+static struct narrow_copies_of_tensor *row_of_narrow_copies(struct emit *e, struct view x)
 {
     struct emit_narrow *n = &e->narrow;
     if (x.buffer.i >= n->buffer_count) {
         size_t capacity = n->buffer_count;
-        n->first_copy_of_buffer = heap_grow(n->first_copy_of_buffer, &capacity, x.buffer.i + 1u,
-                                            sizeof *n->first_copy_of_buffer);
-        memset(n->first_copy_of_buffer + n->buffer_count, 0,
-               (capacity - n->buffer_count) * sizeof *n->first_copy_of_buffer);
+        n->first_narrow_copy_of_buffer =
+            heap_grow(n->first_narrow_copy_of_buffer, &capacity, x.buffer.i + 1u,
+                      sizeof *n->first_narrow_copy_of_buffer);
+        memset(n->first_narrow_copy_of_buffer + n->buffer_count, 0,
+               (capacity - n->buffer_count) * sizeof *n->first_narrow_copy_of_buffer);
         n->buffer_count = (uint32_t)capacity;
     }
-    for (uint32_t i = n->first_copy_of_buffer[x.buffer.i]; i != 0; i = n->copies[i].next_row)
+    for (uint32_t i = n->first_narrow_copy_of_buffer[x.buffer.i]; i != 0; i = n->copies[i].next_row)
         if (n->copies[i].source.begin == x.begin && n->copies[i].source.count == x.count)
             return &n->copies[i];
     if (n->count == 0)
         n->count = 1;
     n->copies = heap_grow(n->copies, &n->capacity, n->count + 1u, sizeof *n->copies);
-    n->copies[n->count] =
-        (struct narrow_copies){.source = x, .next_row = n->first_copy_of_buffer[x.buffer.i]};
-    n->first_copy_of_buffer[x.buffer.i] = n->count;
+    n->copies[n->count] = (struct narrow_copies_of_tensor){
+        .source = x, .next_row = n->first_narrow_copy_of_buffer[x.buffer.i]};
+    n->first_narrow_copy_of_buffer[x.buffer.i] = n->count;
     return &n->copies[n->count++];
 }
 
@@ -119,14 +120,14 @@ static bool recomputes_copy(const struct emit *e, struct view copy)
  * forward. torchao makes new copies in each backward, with recomputation too. */
 static void forget_weight_copies(struct emit *e, struct view w)
 {
-    struct narrow_copies *copies = narrow_copies_of(e, w);
+    struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, w);
     const struct op_tags *made = &copies->op_tags, *now = &e->tags;
     if (keeps_weight_copies(e))
         return;
     if (made->micro_batch != now->micro_batch ||
         (made->phase != now->phase &&
          (e->choices->profile->backward_quantises_again || !recomputes_copy(e, copies->data[0]))))
-        *copies = (struct narrow_copies){
+        *copies = (struct narrow_copies_of_tensor){
             .source = copies->source, .next_row = copies->next_row, .op_tags = *now};
 }
 
@@ -141,7 +142,8 @@ static bool saves_input_copies(const struct emit *e)
 /* True if one pass makes both copies of a tensor. A gradient needs both at once. An input or a weight needs the
  * transposed copy only in the backward, so one pass makes both only if copies are kept until then. With scales of
  * blocks, torchao has no kernel that makes both (torchao/testing/training/roofline_utils.py). */
-static bool one_pass_makes_both_copies(const struct emit *e, enum operand_role role, struct view x)
+static bool one_pass_makes_both_copies(const struct emit *e, enum operand_of_linear_layer role,
+                                       struct view x)
 {
     const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
     bool makes_both_at_once = !e->choices->profile->backward_quantises_again ||
@@ -169,14 +171,14 @@ static bool needs_amax_pass(const struct emit *e, struct view x)
 
 /* The sizes of an operand: one matrix or, for experts, `groups` matrices one after another. rows: the rows of all
  * matrices together. */
-struct operand_size {
+struct operand_matrix_sizes {
     int64_t rows, cols, groups;
     int64_t route, dealt; /* of the rows of experts */
 };
 
 /* Emits the op that quantises x, and records the copies that it makes: the one that `turned` selects, or both. */
-static void emit_quantise(struct emit *e, enum operand_role role, struct view x,
-                          struct operand_size size, bool turned, bool both)
+static void emit_quantise(struct emit *e, enum operand_of_linear_layer role, struct view x,
+                          struct operand_matrix_sizes size, bool turned, bool both)
 {
     static const char *const stems[] = {
         [ROLE_INPUT] = "x_narrow", [ROLE_WEIGHT] = "w_narrow", [ROLE_GRADIENT] = "dy_narrow"};
@@ -210,7 +212,7 @@ static void emit_quantise(struct emit *e, enum operand_role role, struct view x,
         const struct scaling_layout layout = work_scale_layout(&work, t);
         struct view scales = emit_tensor(e, "scales", category, scaling_scale_dtype(scaling),
                                          scaling_layout_scale_count(&layout), 0);
-        struct narrow_copies *copies = narrow_copies_of(e, x);
+        struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, x);
         copies->data[t] = write[writes++] = data;
         copies->scales[t] = write[writes++] = scales;
         /* recomputation does not make these copies again */
@@ -224,10 +226,10 @@ static void emit_quantise(struct emit *e, enum operand_role role, struct view x,
 
 /* Makes the transposed copy of x, a tensor that was gathered in 8 bits or a quantised weight, by transposing its copy
  * in the tensor's own order. Both copies have the same scales. */
-static void transpose_gathered_copy(struct emit *e, enum operand_role role, struct view x,
-                                    int64_t rows)
+static void transpose_gathered_copy(struct emit *e, enum operand_of_linear_layer role,
+                                    struct view x, int64_t rows)
 {
-    const struct view data = narrow_copies_of(e, x)->data[0];
+    const struct view data = row_of_narrow_copies(e, x)->data[0];
     const bool weight = role == ROLE_WEIGHT;
     struct view turned = emit_tensor(e, weight ? "w_turned" : "turned",
                                      weight ? CATEGORY_PARAMETER : CATEGORY_ACTIVATION,
@@ -235,16 +237,16 @@ static void transpose_gathered_copy(struct emit *e, enum operand_role role, stru
     emit_pack(e, WORK_PACK, data, turned, rows, (int64_t)data.count / rows, 1);
     if (weight) /* recomputation does not make it again */
         saved_buffers_add(&e->caches, turned.buffer);
-    struct narrow_copies *copies = narrow_copies_of(e, x);
+    struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, x);
     copies->data[1] = turned;
     copies->scales[1] = copies->scales[0];
 }
 
 /* If the bundle of w stores quantised weights (--primary-weights), records the quantised weight as the copy of w. */
 static void use_primary_weight_as_narrow_copy(struct emit *e, struct view w,
-                                              struct operand_size size)
+                                              struct operand_matrix_sizes size)
 {
-    const struct bundle_state *bundle = NULL;
+    const struct weight_bundle_state *bundle = NULL;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
         if (e->weights.bundle[b].param.i == w.buffer.i)
             bundle = &e->weights.bundle[b];
@@ -263,7 +265,7 @@ static void use_primary_weight_as_narrow_copy(struct emit *e, struct view w,
     uint64_t begin = w.begin * all.count / bundle->elements;
     if (begin + scales > all.count)
         begin = all.count - scales;
-    struct narrow_copies *copies = narrow_copies_of(e, w);
+    struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, w);
     copies->data[0] =
         (struct view){bundle->narrow, w.begin / halves, (w.count + halves - 1) / halves};
     copies->scales[0] = (struct view){all.buffer, begin, scales};
@@ -275,14 +277,15 @@ static void use_primary_weight_as_narrow_copy(struct emit *e, struct view w,
 static void use_rows_of_gathered_copy(struct emit *e, struct view x)
 {
     const struct emit_narrow *n = &e->narrow;
-    if (narrow_copies_of(e, x)->data[0].count > 0)
+    if (row_of_narrow_copies(e, x)->data[0].count > 0)
         return;
-    for (uint32_t i = n->first_copy_of_buffer[x.buffer.i]; i != 0; i = n->copies[i].next_row) {
-        const struct narrow_copies whole = n->copies[i];
+    for (uint32_t i = n->first_narrow_copy_of_buffer[x.buffer.i]; i != 0;
+         i = n->copies[i].next_row) {
+        const struct narrow_copies_of_tensor whole = n->copies[i];
         if (!whole.has_copies_only || whole.source.begin > x.begin ||
             x.begin + x.count > whole.source.begin + whole.source.count)
             continue;
-        struct narrow_copies *copies = narrow_copies_of(e, x);
+        struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, x);
         copies->data[0] =
             view_slice(whole.data[0], (int64_t)(x.begin - whole.source.begin), (int64_t)x.count);
         copies->scales[0] = whole.scales[0];
@@ -293,8 +296,9 @@ static void use_rows_of_gathered_copy(struct emit *e, struct view x)
 
 /* Returns the copy of an operand (`turned`: the transposed one, if products need such copies), and sets *scales to its
  * scales. Emits the op that makes the copy if there is none. */
-static struct view narrow_copy(struct emit *e, enum operand_role role, struct view x,
-                               struct operand_size size, bool turned, struct view *scales)
+static struct view make_or_find_narrow_copy(struct emit *e, enum operand_of_linear_layer role,
+                                            struct view x, struct operand_matrix_sizes size,
+                                            bool turned, struct view *scales)
 {
     const bool pairs = products_need_transposed_copies(e->choices);
     turned = turned && pairs;
@@ -303,12 +307,13 @@ static struct view narrow_copy(struct emit *e, enum operand_role role, struct vi
         use_primary_weight_as_narrow_copy(e, x, size);
     } else
         use_rows_of_gathered_copy(e, x);
-    if (narrow_copies_of(e, x)->data[turned].count == 0 && narrow_copies_of(e, x)->has_copies_only)
+    if (row_of_narrow_copies(e, x)->data[turned].count == 0 &&
+        row_of_narrow_copies(e, x)->has_copies_only)
         transpose_gathered_copy(e, role, x, size.rows);
-    else if (narrow_copies_of(e, x)->data[turned].count == 0)
+    else if (row_of_narrow_copies(e, x)->data[turned].count == 0)
         emit_quantise(e, role, x, size, turned,
                       pairs && !turned && one_pass_makes_both_copies(e, role, x));
-    const struct narrow_copies *copies = narrow_copies_of(e, x);
+    const struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, x);
     *scales = copies->scales[turned];
     return copies->data[turned];
 }
@@ -316,7 +321,7 @@ static struct view narrow_copy(struct emit *e, enum operand_role role, struct vi
 uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *read, uint32_t reads)
 {
     static const struct {
-        uint8_t a, b;            /* enum operand_role */
+        uint8_t a, b;            /* enum operand_of_linear_layer */
         bool a_turned, b_turned; /* the product sums over the operand's rows */
     } roles[MATMUL_FORM_COUNT] = {
         [MATMUL_NT] = {ROLE_INPUT, ROLE_WEIGHT, false, false},
@@ -331,20 +336,21 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
     const int64_t m = work->matmul.m, n = work->matmul.n, k = work->matmul.k;
     const bool a_turned = roles[form].a_turned, b_turned = roles[form].b_turned;
     const int64_t groups = work->matmul.groups;
-    struct operand_size a = {.rows = a_turned ? k : m,
-                             .cols = a_turned ? m : k,
-                             .groups = groups,
-                             .route = work->matmul.route,
-                             .dealt = work->matmul.dealt};
-    struct operand_size b = a;
+    struct operand_matrix_sizes a = {.rows = a_turned ? k : m,
+                                     .cols = a_turned ? m : k,
+                                     .groups = groups,
+                                     .route = work->matmul.route,
+                                     .dealt = work->matmul.dealt};
+    struct operand_matrix_sizes b = a;
     b.rows = b_turned ? k : n;
     b.cols = b_turned ? n : k;
     if (roles[form].b == ROLE_WEIGHT)
-        b = (struct operand_size){
+        b = (struct operand_matrix_sizes){
             .rows = b.rows * (groups > 1 ? groups : 1), .cols = b.cols, .groups = groups};
-    read[0] = narrow_copy(e, (enum operand_role)roles[form].a, read[0], a, a_turned, &read[reads]);
-    read[1] =
-        narrow_copy(e, (enum operand_role)roles[form].b, read[1], b, b_turned, &read[reads + 1]);
+    read[0] = make_or_find_narrow_copy(e, (enum operand_of_linear_layer)roles[form].a, read[0], a,
+                                       a_turned, &read[reads]);
+    read[1] = make_or_find_narrow_copy(e, (enum operand_of_linear_layer)roles[form].b, read[1], b,
+                                       b_turned, &read[reads + 1]);
     work->matmul.scaling = form == MATMUL_TN ? recipe->scaling : recipe->weight_scaling;
     /* The operands now both have k, over which the product sums, as their innermost axis. That is the form NT; the
      * product of experts' gradients keeps its form and says so by `turned`. */
@@ -373,8 +379,8 @@ struct view emit_narrow_copy_of_own_rows(struct emit *e, bool gradient, struct v
     const struct products_recipe *recipe = products_recipe(e->choices);
     const enum dtype dtype = (enum dtype)(gradient ? recipe->gradient_dtype : recipe->input_dtype);
     const int64_t rows = (int64_t)x.count / cols;
-    if (narrow_copies_of(e, x)->data[0].count > 0 && saves_input_copies(e))
-        return narrow_copies_of(e, x)->data[0];
+    if (row_of_narrow_copies(e, x)->data[0].count > 0 && saves_input_copies(e))
+        return row_of_narrow_copies(e, x)->data[0];
     struct view largest = emit_tensor(e, "amax", CATEGORY_ACTIVATION, DTYPE_F32, 1, 0),
                 all = emit_tensor(e, "amax_all", CATEGORY_ACTIVATION, DTYPE_F32, 1, 0);
     struct work work = {
@@ -392,7 +398,7 @@ struct view emit_narrow_copy_of_own_rows(struct emit *e, bool gradient, struct v
     work.quantise.given = 1;
     emit_op(e, e->stream.compute, &work, (struct view[]){x, all}, 2, (struct view[]){data, scales},
             2);
-    struct narrow_copies *copies = narrow_copies_of(e, x);
+    struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, x);
     copies->data[0] = data;
     copies->scales[0] = scales;
     return data;
@@ -401,8 +407,8 @@ struct view emit_narrow_copy_of_own_rows(struct emit *e, bool gradient, struct v
 void emit_narrow_set_gathered_copy(struct emit *e, struct view part, struct view y,
                                    struct view data)
 {
-    const struct view scales = narrow_copies_of(e, part)->scales[0];
-    struct narrow_copies *copies = narrow_copies_of(e, y);
+    const struct view scales = row_of_narrow_copies(e, part)->scales[0];
+    struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, y);
     copies->data[0] = data;
     copies->scales[0] = scales;
     copies->has_copies_only = true;

@@ -22,8 +22,8 @@ void op_list_init(struct op_list *list, const struct ir *ir)
         list->op[i] = i;
 }
 
-op_id op_list_last_on(const struct op_list *list, uint32_t count, const struct ir *ir,
-                      uint8_t stream)
+op_id op_list_last_on_stream(const struct op_list *list, uint32_t count, const struct ir *ir,
+                             uint8_t stream)
 {
     while (count > 0 && ir->op.stream[list->op[count - 1]] != stream)
         count--;

@@ -23,7 +23,7 @@ void op_list_push(struct op_list *list, op_id op);
 void op_list_init(struct op_list *list, const struct ir *ir);
 
 /* Returns the last op of a stream among the first `count` of the list; IR_NONE: there is none. */
-op_id op_list_last_on(const struct op_list *list, uint32_t count, const struct ir *ir,
-                      uint8_t stream);
+op_id op_list_last_on_stream(const struct op_list *list, uint32_t count, const struct ir *ir,
+                             uint8_t stream);
 
 #endif

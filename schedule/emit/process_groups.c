@@ -38,7 +38,7 @@ static void add_axis(struct ir *ir, struct mesh_axes *axes, const struct mesh_pa
     axes->part[axes->count++] = *part;
 }
 
-/* Adds the group of the ranks along the axes in `mask`. Its ranks are in the order of a ring (ring_order). Returns
+/* Adds the group of the ranks along the axes in `mask`. Its ranks are in the order of a ring (order_among_ring_parts). Returns
  * IR_NONE16, and adds nothing, if the group would have one rank. */
 static uint16_t add_group(struct ir *ir, const char *name, const struct mesh_axes *axes,
                           uint32_t mask)
@@ -47,7 +47,7 @@ static uint16_t add_group(struct ir *ir, const char *name, const struct mesh_axe
     uint32_t size = 1, count = 0;
     for (uint32_t order = 0; order < 4; order++)
         for (uint32_t i = 0; i < axes->count; i++)
-            if ((mask >> i & 1) && axes->part[i].ring_order == order) {
+            if ((mask >> i & 1) && axes->part[i].order_among_ring_parts == order) {
                 set[count++].axis = (uint8_t)i;
                 size *= ir->mesh.axis[i].size;
             }
@@ -77,7 +77,8 @@ void emit_begin_role(struct emit *e, uint32_t stage)
     char name[MESH_NAME_MAX];
     e->stage = stage;
     e->role = 0;
-    e->last_compute.i = e->last_before_wo_backward.i = e->awaited_by_next_compute.i = IR_NONE;
+    e->last_compute.i = e->last_compute_before_wo_backward.i = e->awaited_by_next_compute.i =
+        IR_NONE;
     e->loss_is_written = false;
     emit_narrow_reset(e);
     e->kept_buffers.count = e->discarded_count = e->caches.count = 0;
@@ -93,7 +94,7 @@ void emit_begin_role(struct emit *e, uint32_t stage)
 /* Two runs of neighbouring ranks that may cut an axis: [0] the ranks that share a copy of the weights, [1] the ranks
  * that have different experts. size: the number of ranks in a run; the tensor ranks of a group count as one. axes: a
  * bit mask of the axes along which they lie. */
-struct rank_runs {
+struct rank_runs_by_kind {
     uint32_t size[2];
     uint32_t axes[2];
 };
@@ -102,7 +103,7 @@ struct rank_runs {
  * runs->axes the axes along which each run lies. below: the number of ranks of all later parts, where the tensor ranks
  * of a group count as one. */
 static void add_mesh_part(struct ir *ir, struct mesh_axes *axes, const struct mesh_part *part,
-                          uint32_t below, struct rank_runs *runs)
+                          uint32_t below, struct rank_runs_by_kind *runs)
 {
     static const char *const suffix[3][3] = {{""}, {"_out", "_in"}, {"_out", "_mid", "_in"}};
     uint32_t above = below * part->size, end[4] = {above}, cuts = 0;
@@ -120,7 +121,7 @@ static void add_mesh_part(struct ir *ir, struct mesh_axes *axes, const struct me
 
 /* Adds all axes of the mesh, and sets runs->axes. */
 static void add_axes(struct emit *e, struct mesh_axes *axes, uint32_t stages,
-                     struct rank_runs *runs)
+                     struct rank_runs_by_kind *runs)
 {
     const struct choices *c = e->choices;
     struct ir *ir = e->ir;
@@ -168,7 +169,7 @@ void emit_mesh(struct emit *e)
     struct mesh_axes axes = {.count = 0}, plain;
     uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
     uint32_t stages = pipeline_replicates_weights(c) ? 1 : c->pp;
-    struct rank_runs runs = {.size = {shard, c->ep / c->tp}};
+    struct rank_runs_by_kind runs = {.size = {shard, c->ep / c->tp}};
     add_axes(e, &axes, stages, &runs);
     uint32_t sharded = runs.axes[0], ep = runs.axes[1];
     bool two = c->ring_window > 1 && c->ring_window < c->cp;
@@ -199,7 +200,7 @@ void emit_mesh(struct emit *e)
         e->tensor.group_of_kv_head_copies = e->tensor.group;
     plain = axes;
     for (uint32_t i = 0; i < plain.count; i++)
-        plain.part[i].ring_order = 0;
+        plain.part[i].order_among_ring_parts = 0;
     e->group.all_ranks = IR_NONE16;
     if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->host_waits_after_each_chunk_tile)
         e->group.all_ranks = add_group(ir, "all", &plain, all);

@@ -8,7 +8,7 @@
 #include <assert.h>
 
 /* Returns the rows of the longest unit, on all tensor ranks together. */
-static int64_t longest_unit_rows(const struct choices *c)
+static int64_t rows_of_longest_unit(const struct choices *c)
 {
     int64_t most = 0;
     for (uint32_t s = 0; s < c->subsequences; s++) {
@@ -35,7 +35,7 @@ static bool uses_async_plan(const struct emit *e)
  * each sequence is a piece, since its rows are in order only if it is gathered by itself. For TENSOR_ANY async TP has a
  * piece for each rank, as PyTorch's _pipelined_all_gather_and_consume() has, if `own` divides evenly; else there is one
  * piece. */
-static int64_t collective_pieces(const struct emit *e, int64_t own, enum tensor_rows order)
+static int64_t piece_count_of_collective(const struct emit *e, int64_t own, enum tensor_rows order)
 {
     if (order == TENSOR_SEQUENCES)
         return e->choices->micro_batch;
@@ -53,7 +53,7 @@ void tensor_make_gather_buffer(struct emit *e, bool layers)
         return;
     e->tensor.gather_buffer =
         emit_buffer(e, "gathered_rows", CATEGORY_COMMUNICATION, e->choices->dtype,
-                    longest_unit_rows(e->choices), e->choices->model->hidden);
+                    rows_of_longest_unit(e->choices), e->choices->model->hidden);
     e->ir->buffer.flags[e->tensor.gather_buffer.i] |= BUFFER_PERSISTENT;
 }
 
@@ -68,12 +68,12 @@ static op_id emit_collective(struct emit *e, enum work_kind kind, struct view x,
     return emit_op_after(e, after, e->tensor.comm_stream, &work, &x, 1, &y, 1);
 }
 
-/* Emits the collective from x to y, one op for each piece (collective_pieces()). cols: the columns of x and y. */
+/* Emits the collective from x to y, one op for each piece (piece_count_of_collective()). cols: the columns of x and y. */
 static void emit_collective_by_pieces(struct emit *e, enum work_kind kind, struct view x,
                                       struct view y, int64_t cols, enum tensor_rows order)
 {
     const struct view own = x.count < y.count ? x : y;
-    int64_t pieces = collective_pieces(e, (int64_t)own.count / cols, order);
+    int64_t pieces = piece_count_of_collective(e, (int64_t)own.count / cols, order);
     int64_t from = (int64_t)x.count / pieces, to = (int64_t)y.count / pieces;
     for (int64_t i = 0; i < pieces; i++)
         emit_collective(e, kind, view_slice(x, i * from, from), view_slice(y, i * to, to));
@@ -86,7 +86,7 @@ static struct view reorder_rows(struct emit *e, struct view x, enum work_kind ki
                                 enum tensor_rows order, int64_t cols)
 {
     int64_t ranks = (int64_t)e->tensor.size, count = (int64_t)x.count;
-    int64_t sequences = collective_pieces(e, count / cols / ranks, order);
+    int64_t sequences = piece_count_of_collective(e, count / cols / ranks, order);
     struct view y =
         emit_tensor(e, "moved", CATEGORY_COMMUNICATION, dtype_of_view(e, x), count / cols, cols);
     if (e->choices->micro_batch == 1 && sequences == 1) /* torch.cat of contiguous chunks */
@@ -204,7 +204,7 @@ static void emit_torch_reduce_scatter(struct emit *e, struct view x, struct view
 static void emit_send_rows_and_sum(struct emit *e, struct view x, struct view y, int64_t cols,
                                    enum tensor_rows order)
 {
-    int64_t pieces = collective_pieces(e, (int64_t)y.count / cols, order),
+    int64_t pieces = piece_count_of_collective(e, (int64_t)y.count / cols, order),
             ranks = (int64_t)e->tensor.size;
     int64_t from = (int64_t)x.count / pieces, to = (int64_t)y.count / pieces;
     struct view partials = emit_tensor(e, "partials", CATEGORY_COMMUNICATION, dtype_of_view(e, x),
@@ -248,7 +248,7 @@ void tensor_matmul(struct emit *e, enum tensor_rows order, int64_t rows, enum ma
 {
     int64_t pieces = 1;
     if (e->tensor.size > 1 && uses_async_plan(e)) {
-        const int64_t all = collective_pieces(e, rows / (int64_t)e->tensor.size, order),
+        const int64_t all = piece_count_of_collective(e, rows / (int64_t)e->tensor.size, order),
                       of_piece = rows / all;
         pieces = m % of_piece == 0 ? m / of_piece : 1;
     }

@@ -52,7 +52,7 @@ struct owned_run *deal_sorted_runs(const struct token_deal *deal)
     return owned;
 }
 
-struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count)
+struct token_share *deal_shares_of_runs(const struct token_deal *deal, uint32_t *count)
 {
     uint32_t runs = *count = deal->first_run[deal->rank_count];
     struct owned_run *owned = deal_sorted_runs(deal);
@@ -89,7 +89,7 @@ bool deal_is_even(const struct token_deal *deal)
     return true;
 }
 
-const struct token_run *deal_run_at(const struct token_deal *deal, uint32_t rank, int64_t row)
+const struct token_run *deal_run_of_row(const struct token_deal *deal, uint32_t rank, int64_t row)
 {
     uint32_t low = deal->first_run[rank], high = deal->first_run[rank + 1];
     assert(row >= 0 && row < deal_rows_of_rank(deal, rank));

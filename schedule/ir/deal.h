@@ -44,7 +44,7 @@ struct owned_run {
 struct owned_run *deal_sorted_runs(const struct token_deal *deal);
 /* Returns shares from which deal_make_from_shares() makes an equal deal, one for each run, as an array on the heap, and
  * sets *count to their number. */
-struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count);
+struct token_share *deal_shares_of_runs(const struct token_deal *deal, uint32_t *count);
 /* True if both deals give every token to the same rank. NULL is equal only to NULL. */
 bool deal_is_equal(const struct token_deal *a, const struct token_deal *b);
 
@@ -53,7 +53,7 @@ int64_t deal_rows_of_rank(const struct token_deal *deal, uint32_t rank);
 /* True if all ranks own equally many tokens. */
 bool deal_is_even(const struct token_deal *deal);
 /* Returns the run in which a rank's row lies. The rank must have that row. */
-const struct token_run *deal_run_at(const struct token_deal *deal, uint32_t rank, int64_t row);
+const struct token_run *deal_run_of_row(const struct token_deal *deal, uint32_t rank, int64_t row);
 /* Returns how many of a rank's rows are tokens before a position of the sequence. */
 int64_t deal_rows_below(const struct token_deal *deal, uint32_t rank, int64_t position);
 

@@ -1,9 +1,9 @@
 /* schedule/ir/id_map.h: a hash table that maps keys stored in a table to their rows.
  *
  * It uses open addressing. A slot keeps a row and 32 bits of the hash of its key, so the map grows without reading
- * keys. The caller compares keys: each row that id_map_next() gives has a key with this hash, which may be another key.
+ * keys. The caller compares keys: each row that id_map_next_row_with_hash() gives has a key with this hash, which may be another key.
  *
- *     for (struct id_probe p = id_map_probe(&map, hash); id_map_next(&map, &p);)
+ *     for (struct id_probe p = id_map_probe(&map, hash); id_map_next_row_with_hash(&map, &p);)
  *         if (table[p.row].key == key)
  *             return p.row;
  *     id_map_add(&map, hash, new_row);
@@ -68,7 +68,7 @@ static inline struct id_probe id_map_probe(const struct id_map *map, uint64_t ha
 }
 
 /* Sets probe->row to the next row whose key has this hash; returns false if there is none. */
-static inline bool id_map_next(const struct id_map *map, struct id_probe *probe)
+static inline bool id_map_next_row_with_hash(const struct id_map *map, struct id_probe *probe)
 {
     if (map->capacity == 0)
         return false;

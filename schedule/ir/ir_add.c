@@ -186,9 +186,10 @@ static uint32_t add_word(struct ir *ir, const char *text, size_t size)
         return found;
     struct ir_index *index = ir_index(ir);
     RESERVE(ir, word, 1);
-    index->next_number =
-        heap_realloc(index->next_number, ir->word_capacity, sizeof *index->next_number);
-    index->next_number[ir->word_count] = 0;
+    index->next_buffer_number_by_stem =
+        heap_realloc(index->next_buffer_number_by_stem, ir->word_capacity,
+                     sizeof *index->next_buffer_number_by_stem);
+    index->next_buffer_number_by_stem[ir->word_count] = 0;
     ir->word[ir->word_count] = arena_text(&ir->arena, text, size);
     add_name(ir, IR_WORD, ir->word[ir->word_count], ir->word_count);
     return ir->word_count++;
@@ -199,7 +200,7 @@ static uint32_t intern_dims(struct ir *ir, const struct dims *dims)
     struct id_map *map = &ir_index(ir)->dims;
     size_t bytes = dims->count * sizeof *dims->size;
     uint64_t hash = hash_text((const char *)dims->size, bytes);
-    for (struct id_probe p = id_map_probe(map, hash); id_map_next(map, &p);)
+    for (struct id_probe p = id_map_probe(map, hash); id_map_next_row_with_hash(map, &p);)
         if (ir->dims[p.row].count == dims->count &&
             memcmp(ir->dims[p.row].size, dims->size, bytes) == 0)
             return p.row;
@@ -235,8 +236,8 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
     t->dims[row] = intern_dims(ir, &desc->dims);
     t->stem[row] = stem;
     t->number[row] = number;
-    if (number != IR_NONE && number >= ir->index->next_number[stem])
-        ir->index->next_number[stem] = number + 1;
+    if (number != IR_NONE && number >= ir->index->next_buffer_number_by_stem[stem])
+        ir->index->next_buffer_number_by_stem[stem] = number + 1;
     t->free_op[row].i = 0;
     t->free_count[row] = 0;
     t->offset[row] = UINT64_MAX;
@@ -249,7 +250,8 @@ buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc)
     /* Otherwise "kv1" with number 2 and "kv" with number 12 would both be named "kv12". */
     assert(size > 0 && (desc->stem[size - 1] < '0' || desc->stem[size - 1] > '9'));
     uint32_t stem = add_word(ir, desc->stem, size);
-    uint32_t number = desc->number == IR_NONE ? ir->index->next_number[stem] : desc->number;
+    uint32_t number =
+        desc->number == IR_NONE ? ir->index->next_buffer_number_by_stem[stem] : desc->number;
     assert(number < IR_NONE - 1);
     return add_buffer(ir, stem, number, desc);
 }
@@ -309,7 +311,7 @@ static uint32_t intern_work(struct ir *ir, struct work key, uint32_t params)
     uint64_t hash = hash_text((const char *)key.p, params * sizeof *key.p);
     hash = hash_word(hash, (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
                                (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32);
-    for (struct id_probe at = id_map_probe(map, hash); id_map_next(map, &at);)
+    for (struct id_probe at = id_map_probe(map, hash); id_map_next_row_with_hash(map, &at);)
         if (shapes_are_equal(&ir->shape[at.row], &key, params))
             return at.row;
     memset(key.p + params, 0, sizeof key.p - params * sizeof *key.p);
@@ -352,7 +354,7 @@ uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)
 {
     struct id_map *map = &ir_index(ir)->extent;
     uint64_t hash = hash_word(hash_word(0, extent.begin), extent.count);
-    for (struct id_probe p = id_map_probe(map, hash); id_map_next(map, &p);)
+    for (struct id_probe p = id_map_probe(map, hash); id_map_next_row_with_hash(map, &p);)
         if (ir->extent[p.row].begin == extent.begin && ir->extent[p.row].count == extent.count)
             return p.row;
     RESERVE(ir, extent, 1);
@@ -374,7 +376,8 @@ uint32_t ir_add_range(struct ir *ir, struct ir_range range)
 static uint32_t intern_range(struct ir *ir, struct ir_range range)
 {
     uint64_t hash = hash_word(0, (uint64_t)range.buffer.i << 32 | range.extent);
-    uint32_t *recent = &ir_index(ir)->recent_range[hash_fold_to_32_bits(hash) % IR_RECENT_RANGES];
+    uint32_t *recent =
+        &ir_index(ir)->recent_ranges_by_hash[hash_fold_to_32_bits(hash) % IR_RECENT_RANGES];
     if (*recent < ir->range_count && ir->range[*recent].buffer.i == range.buffer.i &&
         ir->range[*recent].extent == range.extent)
         return *recent;

@@ -16,9 +16,10 @@ struct ir_index {
     struct id_map buffer;
     uint32_t buffers_in_name_map;
 
-    uint32_t *next_number; /* for each word, the number of the next buffer with this stem */
+    /* for each word, the number of the next buffer with this stem */
+    uint32_t *next_buffer_number_by_stem;
 
-    uint32_t recent_range[IR_RECENT_RANGES]; /* rows of recently added ranges, by hash */
+    uint32_t recent_ranges_by_hash[IR_RECENT_RANGES]; /* rows of recently added ranges, by hash */
 
     /* the role to which ops are added: the last one added, or the one that the parser is in */
     uint32_t role_that_gets_new_ops;

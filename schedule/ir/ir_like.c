@@ -29,7 +29,7 @@ buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer)
     ir_grow_buffers(t, 1);
     uint32_t row = ir_copy_buffer(t, t, buffer.i);
     t->binding[row] = IR_NONE16;
-    t->number[row] = ir_index(ir)->next_number[t->stem[row]]++;
+    t->number[row] = ir_index(ir)->next_buffer_number_by_stem[t->stem[row]]++;
     return (buffer_id){row};
 }
 

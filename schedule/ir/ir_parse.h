@@ -66,8 +66,8 @@ bool parse_error(struct parser *p, const char *at, const char *format, ...)
 
 /* Reports "unknown WHAT 'x'" with the nearest of the names or, if none is near and there are at most 16, with all of
  * them. Returns false. */
-bool parse_unknown(struct parser *p, struct word word, const char *what, const char *const *names,
-                   size_t count);
+bool parse_report_unknown_word(struct parser *p, struct word word, const char *what,
+                               const char *const *names, size_t count);
 
 /* Sets *found to the index of a word in a table of names, or reports the word as unknown. */
 bool parse_name_in_table(struct parser *p, struct word word, const char *what,

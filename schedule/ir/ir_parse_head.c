@@ -57,7 +57,7 @@ bool parse_mesh(struct parser *p)
     return true;
 }
 
-static uint32_t count_items(struct word list, char separator)
+static uint32_t count_list_items(struct word list, char separator)
 {
     uint32_t count = 1;
     for (size_t i = 0; i < list.size; i++)
@@ -69,7 +69,7 @@ static uint32_t count_items(struct word list, char separator)
 static bool parse_numbers(struct parser *p, struct word list, const char *what, int64_t low,
                           int64_t high, const int64_t **number, uint32_t *count)
 {
-    *count = count_items(list, ',');
+    *count = count_list_items(list, ',');
     int64_t *next = arena_array(&p->ir->arena, *count, sizeof *next);
     *number = next;
     for (struct word item; word_take_item(&list, ',', &item);)
@@ -82,11 +82,11 @@ static bool parse_numbers(struct parser *p, struct word list, const char *what, 
 static bool parse_lengths(struct parser *p, struct word list)
 {
     struct token_layout *layout = &p->ir->layout;
-    uint32_t count = count_items(list, ',');
+    uint32_t count = count_list_items(list, ',');
     if (count != layout->chunk_count)
         return parse_error(p, list.at, "%" PRIu32 " lengths of %" PRIu32 " chunks", count,
                            layout->chunk_count);
-    return parse_numbers(p, list, "a length of a chunk", 1, INT64_MAX, &layout->tokens_of_chunk,
+    return parse_numbers(p, list, "a length of a chunk", 1, INT64_MAX, &layout->tokens_by_chunk,
                          &count);
 }
 
@@ -294,7 +294,7 @@ static bool parse_routing_rules(struct parser *p, const struct word *value, cons
 
 static bool routing_rules_are_equal(const struct routing *a, const struct routing *b)
 {
-    return a->capacity.factor_millionths == b->capacity.factor_millionths &&
+    return a->capacity.capacity_factor_millionths == b->capacity.capacity_factor_millionths &&
            a->capacity.pads == b->capacity.pads &&
            a->capacity.drop_policy == b->capacity.drop_policy &&
            a->spreads_experts_of_token == b->spreads_experts_of_token;
@@ -381,7 +381,8 @@ bool parse_arena(struct parser *p)
 static bool parse_axis_set(struct parser *p, struct word word, struct axis_set *set)
 {
     const struct mesh_axis *axis = &p->ir->mesh.axis[set->axis];
-    uint32_t *coordinate = arena_array(&p->scratch, count_items(word, '+'), sizeof *coordinate);
+    uint32_t *coordinate =
+        arena_array(&p->scratch, count_list_items(word, '+'), sizeof *coordinate);
     set->coordinates = coordinate;
     for (struct word item; word_take_item(&word, '+', &item);) {
         int64_t value;

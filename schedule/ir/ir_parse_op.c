@@ -41,7 +41,7 @@ static bool parse_kind(struct parser *p, struct op_line *line)
     const char *names[WORK_KIND_COUNT];
     for (int i = 0; i < WORK_KIND_COUNT; i++)
         names[i] = work_kind_info((enum work_kind)i)->name;
-    return parse_unknown(p, word, "kind of work", names, WORK_KIND_COUNT);
+    return parse_report_unknown_word(p, word, "kind of work", names, WORK_KIND_COUNT);
 }
 
 static bool parse_op_stream(struct parser *p, struct op_line *line)
@@ -126,7 +126,7 @@ static bool parse_key(struct parser *p, struct op_line *line, struct word key, s
         names[i] = line->info->param[i].name;
     memcpy(names + params, tag_names, sizeof tag_names);
     snprintf(what, sizeof what, "parameter of %s", line->info->name);
-    return parse_unknown(p, key, what, names, params + TAGS);
+    return parse_report_unknown_word(p, key, what, names, params + TAGS);
 }
 
 /* Parses a guard such as "cp>=3". */
@@ -183,7 +183,7 @@ static bool refuse_unknown_buffer(struct parser *p, struct word name)
         ir_buffer_name(ir, (buffer_id){first + i}, text, size + 1);
         names[i] = text;
     }
-    return parse_unknown(p, name, "buffer", names, count);
+    return parse_report_unknown_word(p, name, "buffer", names, count);
 }
 
 /* Parses a buffer or a range of its elements, "kv1" or "kv1[0:4096]"; either end of the range may be left out. */

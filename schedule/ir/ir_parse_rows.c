@@ -12,7 +12,7 @@ static const char *copy_word_to_arena(struct parser *p, struct word word)
     return arena_text(&p->scratch, word.at, word.size);
 }
 
-static bool refuse_if_no_row(struct parser *p, const char *what, struct word word)
+static bool refuse_unknown_row_name(struct parser *p, const char *what, struct word word)
 {
     return parse_error(p, word.at, "there is no %s '%s' above this line", what,
                        copy_word_to_arena(p, word));
@@ -63,7 +63,7 @@ bool parse_bundle(struct parser *p)
         return parse_error(p, name.at, "more than %d bundles", IR_NONE16 - 1);
     uint32_t first = ir_find_by_name(p->ir, IR_TENSOR, value[FIRST].at, value[FIRST].size);
     if (first == IR_NONE)
-        return refuse_if_no_row(p, "tensor", value[FIRST]);
+        return refuse_unknown_row_name(p, "tensor", value[FIRST]);
     int64_t count, elements;
     if (!parse_number(p, value[TENSORS], "count", 1, p->ir->tensor_count - first, &count) ||
         !parse_number(p, value[ELEMENTS], "elements", 1, IR_ELEMENTS_MAX, &elements))
@@ -138,7 +138,7 @@ static bool parse_binding(struct parser *p, const struct word *value, uint16_t *
     if (value[BUNDLE].at) {
         uint32_t bundle = ir_find_by_name(p->ir, IR_BUNDLE, value[BUNDLE].at, value[BUNDLE].size);
         if (bundle == IR_NONE)
-            return refuse_if_no_row(p, "bundle", value[BUNDLE]);
+            return refuse_unknown_row_name(p, "bundle", value[BUNDLE]);
         binding.bundle = (uint16_t)bundle;
     }
     if (value[SHARD].at &&
@@ -163,7 +163,7 @@ static bool parse_buffer_role(struct parser *p, struct word word, const char *na
         return true;
     uint32_t found = ir_find_by_name(p->ir, IR_ROLE, word.at, word.size);
     if (found == IR_NONE)
-        return refuse_if_no_row(p, "role", word);
+        return refuse_unknown_row_name(p, "role", word);
     *role = (uint16_t)found;
     return true;
 }

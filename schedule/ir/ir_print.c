@@ -72,8 +72,8 @@ static void print_tokens(struct text *out, const struct ir *ir)
         print_key_value(out, " chunks=", layout->chunk_count);
         if (layout->chunk_tokens > 0)
             print_key_value(out, " chunk=", (uint64_t)layout->chunk_tokens);
-        for (uint32_t i = 0; layout->tokens_of_chunk != NULL && i < layout->chunk_count; i++)
-            print_key_value(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->tokens_of_chunk[i]);
+        for (uint32_t i = 0; layout->tokens_by_chunk != NULL && i < layout->chunk_count; i++)
+            print_key_value(out, i == 0 ? " lengths=" : ",", (uint64_t)layout->tokens_by_chunk[i]);
         print_key_value(out, " seq=", (uint64_t)layout->sequence_tokens);
     }
     if (ir->global_batch)
@@ -87,7 +87,7 @@ static void print_tokens(struct text *out, const struct ir *ir)
 static void print_deal(struct text *out, const struct token_deal *deal)
 {
     uint32_t count;
-    struct token_share *share = deal_shares(deal, &count);
+    struct token_share *share = deal_shares_of_runs(deal, &count);
     for (uint32_t i = 0; i < count; i++)
         print_key_value(out, i == 0 ? " rows=" : ",", (uint64_t)share[i].row_count);
     for (uint32_t i = 0; i < count; i++)
@@ -151,8 +151,8 @@ static void print_routing(struct text *out, const struct ir *ir)
         for (uint32_t l = 0; l < r->layer_count && r->list_count > 1; l++)
             if (r->share_list_by_layer[l] == list)
                 print_key_value(out, n++ == 0 ? " of=" : ",", l);
-        if (r->capacity.factor_millionths > 0)
-            print_key_value(out, " capacity=", (uint64_t)r->capacity.factor_millionths);
+        if (r->capacity.capacity_factor_millionths > 0)
+            print_key_value(out, " capacity=", (uint64_t)r->capacity.capacity_factor_millionths);
         text_puts(out, r->capacity.pads ? " pad=1" : "");
         text_puts(out, r->capacity.drop_policy == TOKEN_DROP_POSITION ? " positions=1" : "");
         text_puts(out, r->spreads_experts_of_token ? " spread=1" : "");

@@ -129,7 +129,7 @@ void ir_release(struct ir *ir)
         id_map_release(&index->buffer);
         for (int table = 0; table < IR_TABLE_COUNT; table++)
             id_map_release(&index->name[table]);
-        free(index->next_number);
+        free(index->next_buffer_number_by_stem);
         free(index);
     }
     arena_release(&ir->arena);

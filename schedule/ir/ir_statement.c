@@ -23,5 +23,5 @@ bool parse_statement(struct parser *p)
     const char *names[ARRAY_LEN(statements)];
     for (size_t i = 0; i < ARRAY_LEN(statements); i++)
         names[i] = statements[i].name;
-    return parse_unknown(p, word, "statement", names, ARRAY_LEN(names));
+    return parse_report_unknown_word(p, word, "statement", names, ARRAY_LEN(names));
 }

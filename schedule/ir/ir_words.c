@@ -36,8 +36,8 @@ static void append_name_list(struct text *out, const char *const *names, size_t 
     }
 }
 
-bool parse_unknown(struct parser *p, struct word word, const char *what, const char *const *names,
-                   size_t count)
+bool parse_report_unknown_word(struct parser *p, struct word word, const char *what,
+                               const char *const *names, size_t count)
 {
     char copy[QUOTED + 1];
     memcpy(copy, word.at, (size_t)quoted_length(word));
@@ -63,7 +63,7 @@ bool parse_name_in_table(struct parser *p, struct word word, const char *what,
             *found = (uint8_t)i;
             return true;
         }
-    return parse_unknown(p, word, what, names, count);
+    return parse_report_unknown_word(p, word, what, names, count);
 }
 
 struct word cursor_next(struct cursor *cursor)
@@ -159,7 +159,7 @@ bool parse_attributes(struct parser *p, const char *what, const char *const *nam
             i++;
         if (i == count) {
             snprintf(kind, sizeof kind, "attribute of a %s", what);
-            return parse_unknown(p, key, kind, names, count);
+            return parse_report_unknown_word(p, key, kind, names, count);
         }
         bool flag = names[i][strlen(names[i]) - 1] == '!';
         if (flag != !rest.at)
@@ -186,7 +186,7 @@ bool parse_row_name(struct parser *p, enum ir_table table, struct word word, con
     const char **names = arena_array(&p->scratch, count, sizeof *names);
     for (uint32_t i = 0; i < count; i++)
         names[i] = ir_name_of(p->ir, table, i);
-    return parse_unknown(p, word, what, names, count);
+    return parse_report_unknown_word(p, word, what, names, count);
 }
 
 bool parse_op_list(struct parser *p, struct word word, const char *what)

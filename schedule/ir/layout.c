@@ -20,7 +20,7 @@ static uint64_t token_unit_of(const struct token_layout *layout)
     uint64_t ranks = (uint64_t)layout->cp * layout->hp;
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_RANK_ORDINAL:
-        return layout->chunk_tokens > 0 || layout->tokens_of_chunk != NULL
+        return layout->chunk_tokens > 0 || layout->tokens_by_chunk != NULL
                    ? ranks
                    : ranks * layout->chunk_count;
     /* A context rank has two equal slices of the sequence, or of each document. So its number of tokens is a multiple
@@ -53,22 +53,22 @@ static enum status check_chunk(const struct token_layout *layout, struct loc at,
                       (own + layout->chunk_tokens - 1) / layout->chunk_tokens, layout->chunk_count);
 }
 
-/* Checks that each of tokens_of_chunk[] divides evenly over all ranks, and that they add up to the sequence. */
+/* Checks that each of tokens_by_chunk[] divides evenly over all ranks, and that they add up to the sequence. */
 static enum status check_lengths(const struct token_layout *layout, struct loc at,
                                  struct diag *diag)
 {
     int64_t ranks = (int64_t)layout->cp * layout->hp, sum = 0;
     for (uint32_t i = 0; i < layout->chunk_count; i++) {
-        if (layout->tokens_of_chunk[i] < 1 || layout->tokens_of_chunk[i] % ranks != 0)
+        if (layout->tokens_by_chunk[i] < 1 || layout->tokens_by_chunk[i] % ranks != 0)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "a chunk of %" PRId64 " tokens does not divide over %" PRId64
                               " ranks",
-                              layout->tokens_of_chunk[i], ranks);
-        if (layout->tokens_of_chunk[i] > layout->sequence_tokens - sum)
+                              layout->tokens_by_chunk[i], ranks);
+        if (layout->tokens_by_chunk[i] > layout->sequence_tokens - sum)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "the chunks have more tokens than the sequence, which has %" PRId64,
                               layout->sequence_tokens);
-        sum += layout->tokens_of_chunk[i];
+        sum += layout->tokens_by_chunk[i];
     }
     if (sum == layout->sequence_tokens)
         return STATUS_OK;
@@ -79,11 +79,11 @@ static enum status check_lengths(const struct token_layout *layout, struct loc a
 
 /* Returns the number of tokens, over all ranks, of the chunk in which position p of a rank lies, if each of `ranks`
  * ranks has an equal part of every chunk. Sets *before to the number of tokens of all chunks before it. */
-static int64_t find_chunk(const struct token_layout *layout, int64_t ranks, int64_t p,
-                          int64_t *before)
+static int64_t tokens_of_chunk_with_position(const struct token_layout *layout, int64_t ranks,
+                                             int64_t p, int64_t *before)
 {
     *before = 0;
-    if (layout->tokens_of_chunk == NULL) {
+    if (layout->tokens_by_chunk == NULL) {
         int64_t size = layout->chunk_tokens > 0 ? layout->chunk_tokens * layout->cp
                                                 : layout->sequence_tokens / layout->chunk_count,
                 rest;
@@ -92,11 +92,11 @@ static int64_t find_chunk(const struct token_layout *layout, int64_t ranks, int6
         return rest < size ? rest : size;
     }
     for (uint32_t i = 0; i + 1 < layout->chunk_count; i++) {
-        if (p * ranks < *before + layout->tokens_of_chunk[i])
-            return layout->tokens_of_chunk[i];
-        *before += layout->tokens_of_chunk[i];
+        if (p * ranks < *before + layout->tokens_by_chunk[i])
+            return layout->tokens_by_chunk[i];
+        *before += layout->tokens_by_chunk[i];
     }
-    return layout->tokens_of_chunk[layout->chunk_count - 1];
+    return layout->tokens_by_chunk[layout->chunk_count - 1];
 }
 
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag)
@@ -107,7 +107,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "a token layout needs at least one context rank, head rank and chunk");
     bool chunked =
-        layout->chunk_count > 1 || layout->chunk_tokens != 0 || layout->tokens_of_chunk != NULL;
+        layout->chunk_count > 1 || layout->chunk_tokens != 0 || layout->tokens_by_chunk != NULL;
     if (chunked && layout->kind != LAYOUT_RANK_ORDINAL)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "layout %s has no chunks: only rank_ordinal does", name);
@@ -125,7 +125,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "the sequence has %" PRId64 " tokens; it needs at least 1",
                           layout->sequence_tokens);
-    if (layout->tokens_of_chunk != NULL)
+    if (layout->tokens_by_chunk != NULL)
         return check_lengths(layout, at, diag);
     int64_t step = (int64_t)token_unit_of(layout);
     int64_t rest = layout->sequence_tokens % step;
@@ -145,7 +145,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
 
 /* A document as layout ZIGZAG_DOCUMENTS cuts it: into 2 cp slices of equally many tokens. Each context rank has two of
  * them. */
-struct document_slices {
+struct document_slices_of_zigzag {
     /* begin: first position of the document; slice: number of tokens of each slice */
     int64_t begin, slice;
     int64_t row; /* the document's first row on each context rank */
@@ -153,15 +153,15 @@ struct document_slices {
 
 /* Returns the slices of the document that has this position of the sequence. On every context rank gathered row p lies
  * in the document that has position p cp, since each rank has 1 / cp of every document. */
-static struct document_slices slices_of_document_at(const struct token_layout *layout,
-                                                    const struct document_list *documents,
-                                                    int64_t position)
+static struct document_slices_of_zigzag slices_of_document_at(const struct token_layout *layout,
+                                                              const struct document_list *documents,
+                                                              int64_t position)
 {
     assert(documents != NULL);
     uint32_t i = document_at(documents, position);
     int64_t begin = document_begin(documents, i), cp = layout->cp;
-    return (struct document_slices){begin, (documents->document_end[i] - begin) / (2 * cp),
-                                    begin / cp};
+    return (struct document_slices_of_zigzag){
+        begin, (documents->document_end[i] - begin) / (2 * cp), begin / cp};
 }
 
 /* Returns the position of the p-th token of slices c and 2 cp - 1 - c together, if slice 0 begins at position 0. */
@@ -179,7 +179,7 @@ int64_t layout_gathered_position(const struct token_layout *layout,
     case LAYOUT_CONTIGUOUS:
         return c * own + p;
     case LAYOUT_RANK_ORDINAL: { /* the c-th part of every chunk */
-        int64_t before, length = find_chunk(layout, cp, p, &before);
+        int64_t before, length = tokens_of_chunk_with_position(layout, cp, p, &before);
         return before + c * (length / cp) + p - before / cp;
     }
     case LAYOUT_STRIPED:
@@ -188,12 +188,12 @@ int64_t layout_gathered_position(const struct token_layout *layout,
     case LAYOUT_ZIGZAG_2D:
         return position_in_slices(cp, c, own / 2, p);
     case LAYOUT_DEALT: {
-        const struct token_run *run = deal_run_at(documents->deal, c, p);
+        const struct token_run *run = deal_run_of_row(documents->deal, c, p);
         return run->first_position + p - run->first_row;
     }
     default: {
         assert(layout->kind == LAYOUT_ZIGZAG_DOCUMENTS);
-        struct document_slices d = slices_of_document_at(layout, documents, p * cp);
+        struct document_slices_of_zigzag d = slices_of_document_at(layout, documents, p * cp);
         return d.begin + position_in_slices(cp, c, d.slice, p - d.row);
     }
     }
@@ -246,7 +246,7 @@ int64_t layout_rows_below(const struct token_layout *layout, const struct docume
     case LAYOUT_ZIGZAG_2D:
         return positions_in_slices_below(layout, c, own / 2, position);
     case LAYOUT_ZIGZAG_DOCUMENTS: {
-        struct document_slices d = slices_of_document_at(layout, documents, position);
+        struct document_slices_of_zigzag d = slices_of_document_at(layout, documents, position);
         return d.row + positions_in_slices_below(layout, c, d.slice, position - d.begin);
     }
     case LAYOUT_DEALT:
@@ -266,11 +266,12 @@ int64_t layout_run_end(const struct token_layout *layout, const struct document_
     case LAYOUT_ZIGZAG_2D:
         return row < own / 2 ? own / 2 : own;
     case LAYOUT_ZIGZAG_DOCUMENTS: {
-        struct document_slices d = slices_of_document_at(layout, documents, row * layout->cp);
+        struct document_slices_of_zigzag d =
+            slices_of_document_at(layout, documents, row * layout->cp);
         return d.row + (row < d.row + d.slice ? d.slice : 2 * d.slice);
     }
     case LAYOUT_DEALT: {
-        const struct token_run *run = deal_run_at(documents->deal, c, row);
+        const struct token_run *run = deal_run_of_row(documents->deal, c, row);
         return run->first_row + run->row_count;
     }
     default:
@@ -283,7 +284,7 @@ int64_t layout_global_position(const struct token_layout *layout,
                                int64_t p)
 {
     int64_t cp = layout->cp, ranks = cp * layout->hp, before;
-    int64_t length = find_chunk(layout, ranks, p, &before);
+    int64_t length = tokens_of_chunk_with_position(layout, ranks, p, &before);
     assert(h < layout->hp && p >= 0 && p < layout->sequence_tokens / ranks);
     return layout_gathered_position(layout, documents, c,
                                     before / cp + h * (length / ranks) + p - before / ranks);

@@ -42,7 +42,7 @@ struct token_layout {
     int64_t chunk_tokens;
     /* tokens of each chunk over all ranks; NULL: they follow from chunk_tokens. The memory belongs to the owner, an
      * ir's arena */
-    const int64_t *tokens_of_chunk;
+    const int64_t *tokens_by_chunk;
 };
 
 extern const char *const layout_names[LAYOUT_KIND_COUNT];

@@ -42,10 +42,10 @@ struct loops_printer {
     struct text *out;
     struct loops loops;
     struct named_loop *named_loops;
-    uint32_t named_count;
+    uint32_t named_loop_count;
     size_t named_capacity;
-    uint64_t *ops_before_node;   /* [top-level nodes] number of ops before each */
-    uint32_t *loops_before_node; /* [top-level nodes] number of loops before each */
+    uint64_t *ops_before_each_node;   /* [top-level nodes] number of ops before each */
+    uint32_t *loops_before_each_node; /* [top-level nodes] number of loops before each */
     struct alias *alias;
     size_t alias_count, alias_capacity;
 };
@@ -148,9 +148,9 @@ static void add_named_loops(struct loops_printer *p, uint32_t shape, const int64
     const struct loops_shape *loop = &p->loops.shape[shape];
     if (loop->text)
         return;
-    p->named_loops =
-        heap_grow(p->named_loops, &p->named_capacity, p->named_count + 1u, sizeof *p->named_loops);
-    uint32_t row = p->named_count++;
+    p->named_loops = heap_grow(p->named_loops, &p->named_capacity, p->named_loop_count + 1u,
+                               sizeof *p->named_loops);
+    uint32_t row = p->named_loop_count++;
     p->named_loops[row] =
         (struct named_loop){.parent = parent,
                             .trip_count = loop->trip_count,
@@ -168,16 +168,17 @@ static void name_all_loops(struct loops_printer *p)
 {
     struct loops *l = &p->loops;
     uint64_t op = 0;
-    p->ops_before_node = heap_alloc(l->count + 1, sizeof *p->ops_before_node);
-    p->loops_before_node = heap_alloc(l->count + 1, sizeof *p->loops_before_node);
+    p->ops_before_each_node = heap_alloc(l->count + 1, sizeof *p->ops_before_each_node);
+    p->loops_before_each_node = heap_alloc(l->count + 1, sizeof *p->loops_before_each_node);
     for (uint64_t i = 0; i < l->count; i++) {
-        p->ops_before_node[i] = op;
-        p->loops_before_node[i] = p->named_count;
-        add_named_loops(p, l->node[i].shape, l->number + l->node[i].first_number, op, UINT32_MAX);
+        p->ops_before_each_node[i] = op;
+        p->loops_before_each_node[i] = p->named_loop_count;
+        add_named_loops(p, l->node[i].shape, l->number + l->node[i].index_of_first_number, op,
+                        UINT32_MAX);
         op += l->shape[l->node[i].shape].op_line_count;
     }
-    p->ops_before_node[l->count] = op;
-    p->loops_before_node[l->count] = p->named_count;
+    p->ops_before_each_node[l->count] = op;
+    p->loops_before_each_node[l->count] = p->named_loop_count;
 }
 
 /* ---- where an op is in the loops ---- */
@@ -195,16 +196,16 @@ static struct op_place find_place_of_op(const struct loops_printer *p, uint64_t 
     uint64_t low = 0, high = p->loops.count;
     while (high - low > 1) { /* nodes without ops come before the node that has the op */
         uint64_t middle = low + (high - low) / 2;
-        if (p->ops_before_node[middle] <= op)
+        if (p->ops_before_each_node[middle] <= op)
             low = middle;
         else
             high = middle;
     }
     struct op_place place = {0};
     uint64_t rest =
-        op -
-        p->ops_before_node[low]; /* the op's number in its node, and then in each loop around it */
-    uint32_t loop = p->loops_before_node[low];
+        op - p->ops_before_each_node
+                 [low]; /* the op's number in its node, and then in each loop around it */
+    uint32_t loop = p->loops_before_each_node[low];
     const struct loops_shape *s = &p->loops.shape[p->loops.node[low].shape];
     while (!s->text) {
         uint64_t ops = s->op_line_count / s->trip_count;
@@ -318,7 +319,7 @@ static bool find_reference_strides(const struct loops_printer *p, const struct e
     int64_t op = first;
     for (uint32_t d = 0; d < a->depth; d++)
         op += last ? stride[d] * (p->named_loops[a->loop[d]].trip_count - 1) : 0;
-    if (op < 0 || (uint64_t)op >= p->ops_before_node[p->loops.count])
+    if (op < 0 || (uint64_t)op >= p->ops_before_each_node[p->loops.count])
         return false; /* a wait for an op that never comes: the verifier says so */
     *r = (struct strided_reference){.op_place = find_place_of_op(p, (uint64_t)op)};
     for (uint32_t d = 0; d < a->depth; d++) {
@@ -346,7 +347,7 @@ static void find_enclosing_ops(const struct loops_printer *p, const struct op_pl
                                uint32_t m, uint64_t *begin, uint64_t *end, uint64_t *first)
 {
     *begin = *first = 0;
-    *end = p->ops_before_node[p->loops.count];
+    *end = p->ops_before_each_node[p->loops.count];
     if (m == 0)
         return;
     const struct named_loop *outer = &p->named_loops[place->loop[m - 1]];
@@ -360,8 +361,9 @@ static void find_enclosing_ops(const struct loops_printer *p, const struct op_pl
  * loop around its target. Returns false where no alias is possible: the reference leaves an outer loop of the target;
  * or it depends on more than one loop variable where it leaves the innermost one; or it reaches an op outside
  * the current iteration of the loop around the innermost one. */
-static bool add_aliases(struct loops_printer *p, const struct enclosing_loops *a,
-                        const struct strided_reference *r, int64_t first, const int64_t *stride)
+static bool add_aliases_for_reference(struct loops_printer *p, const struct enclosing_loops *a,
+                                      const struct strided_reference *r, int64_t first,
+                                      const int64_t *stride)
 {
     for (uint32_t m = 0; m < r->op_place.depth; m++) {
         const struct named_loop *named = &p->named_loops[r->op_place.loop[m]];
@@ -427,9 +429,9 @@ static void print_reference(struct loops_printer *p, const struct enclosing_loop
     for (uint32_t d = 0; d < a->depth; d++)
         stride[d] = a->stride[d][at];
     bool by_place = (find_reference_strides(p, a, first, stride, true, &r) &&
-                     add_aliases(p, a, &r, first, stride)) ||
+                     add_aliases_for_reference(p, a, &r, first, stride)) ||
                     (find_reference_strides(p, a, first, stride, false, &r) &&
-                     add_aliases(p, a, &r, first, stride));
+                     add_aliases_for_reference(p, a, &r, first, stride));
     if (!by_place) { /* the target is printed by its number in the flat list */
         text_putc(p->out, '@');
         print_number(p, a, first, at);
@@ -594,12 +596,12 @@ void loops_print(struct text *out, struct loops *loops)
     for (uint64_t i = 0; i < p.loops.count; i++) {
         const struct loops_node *node = &p.loops.node[i];
         uint32_t rows = 0;
-        print_node(&p, node->shape, p.loops.number + node->first_number, &none, 0,
-                   p.loops_before_node[i], &rows);
+        print_node(&p, node->shape, p.loops.number + node->index_of_first_number, &none, 0,
+                   p.loops_before_each_node[i], &rows);
     }
     print_aliases(&p);
     free(p.named_loops);
-    free(p.ops_before_node);
-    free(p.loops_before_node);
+    free(p.ops_before_each_node);
+    free(p.loops_before_each_node);
     free(p.alias);
 }

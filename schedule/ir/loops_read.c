@@ -26,9 +26,9 @@
 enum { DEPTH_MAX = 8, NAME_MAX = 8 };
 
 /* The most lines to which loops may unroll, as many as the rows of a table: a loop that unrolls to more is refused. */
-#define LINES_MAX ((uint64_t)IR_NONE - 1)
+#define UNROLLED_LINES_MAX ((uint64_t)IR_NONE - 1)
 
-struct text_item {
+struct loop_text_item {
     struct cursor text; /* the text of its line */
     uint32_t loop;      /* the loop that begins here; IR_NONE: a statement */
     uint32_t next_item; /* the next item at the same depth; IR_NONE: none */
@@ -63,7 +63,7 @@ struct alias {
 
 struct reader {
     struct parser *p;
-    struct text_item *item;
+    struct loop_text_item *item;
     uint32_t item_count;
     size_t item_capacity;
     struct loop *loop;
@@ -109,7 +109,7 @@ static bool read_expression(const struct reader *r, const char *at, const char *
 static uint32_t find_loop(const struct reader *r, const char *name, size_t size)
 {
     for (struct id_probe at = id_map_probe(&r->names, hash_text(name, size));
-         id_map_next(&r->names, &at);)
+         id_map_next_row_with_hash(&r->names, &at);)
         if (strlen(r->loop[at.row].name) == size && memcmp(r->loop[at.row].name, name, size) == 0)
             return at.row;
     return IR_NONE;
@@ -150,8 +150,8 @@ static bool read_loop(struct reader *r, struct cursor *text, struct loop *loop)
     if (find_loop(r, name.at, name.size) != IR_NONE)
         return fault(r, "there is a loop '%s' already", loop->name);
     loop->value_step = last < loop->first_value ? -1 : 1;
-    if ((uint64_t)((last - loop->first_value) * loop->value_step) >= LINES_MAX)
-        return fault(r, "a loop has at most %" PRIu64 " iterations", (uint64_t)LINES_MAX);
+    if ((uint64_t)((last - loop->first_value) * loop->value_step) >= UNROLLED_LINES_MAX)
+        return fault(r, "a loop has at most %" PRIu64 " iterations", (uint64_t)UNROLLED_LINES_MAX);
     loop->trip_count = (last - loop->first_value) * loop->value_step + 1;
     return true;
 }
@@ -193,7 +193,7 @@ static const struct alias *find_alias(const struct reader *r, uint32_t loop, uin
                                       int64_t value)
 {
     struct id_probe at = id_map_probe(&r->aliases, alias_hash(loop, row, value));
-    while (id_map_next(&r->aliases, &at)) {
+    while (id_map_next_row_with_hash(&r->aliases, &at)) {
         const struct alias *alias = &r->alias[at.row];
         if (alias->loop == loop && alias->row == row && alias->value == value)
             return alias;
@@ -227,7 +227,7 @@ static bool read_alias(struct reader *r, struct cursor *text)
 
 /* Adds an item to the tree. last[d]: the last item so far at depth d of the loops that are open; IR_NONE: none. The new
  * item follows the one at its own depth, and takes its place there. */
-static void add_item(struct reader *r, struct text_item item, uint32_t last[DEPTH_MAX + 1])
+static void add_item(struct reader *r, struct loop_text_item item, uint32_t last[DEPTH_MAX + 1])
 {
     GROW(r, item);
     uint32_t row = r->item_count++;
@@ -246,7 +246,7 @@ static bool read_tree(struct reader *r)
     memset(last, 0xff, sizeof last);
     while (cursor_next_line(cursor)) {
         const char *line_end = memchr(cursor->at, '\n', (size_t)(cursor->end - cursor->at));
-        struct text_item item = {*cursor, IR_NONE, IR_NONE};
+        struct loop_text_item item = {*cursor, IR_NONE, IR_NONE};
         item.text.end = line_end ? line_end : cursor->end;
         struct cursor text = item.text;
         struct word word = cursor_next(&text);
@@ -277,7 +277,7 @@ static bool read_tree(struct reader *r)
 
 /* ---- numbers of ops ---- */
 
-static bool record_row(struct reader *r, struct loop *loop, struct word name)
+static bool record_op_row_of_loop(struct reader *r, struct loop *loop, struct word name)
 {
     int64_t row;
     if (name.size < 2 || name.at[0] != '.' || !parse_i64(name.at + 1, name.size - 1, &row) ||
@@ -318,7 +318,7 @@ static bool count_ops(struct reader *r, uint32_t first, uint32_t within)
 {
     uint64_t ops = 0, lines = 0;
     for (uint32_t i = first; i != IR_NONE; i = r->item[i].next_item, lines++) {
-        const struct text_item *item = &r->item[i];
+        const struct loop_text_item *item = &r->item[i];
         struct cursor text = item->text;
         r->p->cursor.line = text.line;
         if (within != IR_NONE)
@@ -330,13 +330,14 @@ static bool count_ops(struct reader *r, uint32_t first, uint32_t within)
             const struct loop *loop = &r->loop[item->loop];
             r->p->cursor.line = text.line;
             if (loop->lines_per_iteration > 0 &&
-                (uint64_t)loop->trip_count > (LINES_MAX - lines) / loop->lines_per_iteration)
-                return fault(r, "more than %" PRIu64 " lines", (uint64_t)LINES_MAX);
+                (uint64_t)loop->trip_count >
+                    (UNROLLED_LINES_MAX - lines) / loop->lines_per_iteration)
+                return fault(r, "more than %" PRIu64 " lines", (uint64_t)UNROLLED_LINES_MAX);
             lines += loop->lines_per_iteration * (uint64_t)loop->trip_count;
             ops += loop->ops_per_iteration * (uint64_t)loop->trip_count;
         } else if (word_is(cursor_next(&text), "op")) {
             struct word name = cursor_next(&text);
-            bool noted = within != IR_NONE ? record_row(r, &r->loop[within], name)
+            bool noted = within != IR_NONE ? record_op_row_of_loop(r, &r->loop[within], name)
                                            : record_op_outside_loops(r, name, ops);
             if (!noted)
                 return false;
@@ -515,7 +516,7 @@ static bool append_unrolled_list(struct reader *r, struct word list)
 
 /* Writes a statement as a flat line into r->unrolled, and parses that line. Returns false after a message if either
  * fails. */
-static bool unroll_statement(struct reader *r, const struct text_item *item)
+static bool unroll_statement(struct reader *r, const struct loop_text_item *item)
 {
     struct cursor text = item->text;
     struct word word = cursor_next(&text);
@@ -551,7 +552,7 @@ static bool unroll_statement(struct reader *r, const struct text_item *item)
 static bool unroll_items(struct reader *r, uint32_t first)
 {
     for (uint32_t i = first; i != IR_NONE; i = r->item[i].next_item) {
-        const struct text_item *item = &r->item[i];
+        const struct loop_text_item *item = &r->item[i];
         if (item->loop == IR_NONE) {
             if (!unroll_statement(r, item))
                 return false;

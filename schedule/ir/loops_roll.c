@@ -38,7 +38,8 @@ static uint32_t shape_of_line(struct loops *l, const char *text, size_t size, ui
                               bool is_op)
 {
     uint64_t hash = hash_text(text, size);
-    for (struct id_probe at = id_map_probe(&l->shapes, hash); id_map_next(&l->shapes, &at);) {
+    for (struct id_probe at = id_map_probe(&l->shapes, hash);
+         id_map_next_row_with_hash(&l->shapes, &at);) {
         const char *other = l->shape[at.row].text;
         if (other && strncmp(other, text, size) == 0 && other[size] == '\0')
             return at.row;
@@ -65,7 +66,8 @@ static uint32_t shape_of_loop(struct loops *l, const struct loops_shape *loop)
         hash = hash_word(hash, loop->body[i]);
     for (uint32_t i = 0; i < loop->number_count; i++)
         hash = hash_word(hash, (uint64_t)loop->stride[i]);
-    for (struct id_probe at = id_map_probe(&l->shapes, hash); id_map_next(&l->shapes, &at);)
+    for (struct id_probe at = id_map_probe(&l->shapes, hash);
+         id_map_next_row_with_hash(&l->shapes, &at);)
         if (loops_are_equal(&l->shape[at.row], loop))
             return at.row;
     return add_shape(l, hash, *loop);
@@ -91,7 +93,7 @@ static bool word_names_ops(const char *word, const char *before, bool is_op)
 void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
 {
     char *text = heap_alloc(size + 1, 1);
-    struct loops_node node = {.first_number = l->number_count};
+    struct loops_node node = {.index_of_first_number = l->number_count};
     const char *word = line, *before = NULL;
     size_t out = 0;
     for (size_t i = 0; i < size;) {
@@ -115,8 +117,8 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
         text[out++] = word_names_ops(word, before, is_op) ? LOOPS_OP : LOOPS_NUMBER;
         i += digits;
     }
-    node.shape =
-        shape_of_line(l, text, out, (uint32_t)(l->number_count - node.first_number), is_op);
+    node.shape = shape_of_line(l, text, out,
+                               (uint32_t)(l->number_count - node.index_of_first_number), is_op);
     l->node = heap_grow(l->node, &l->capacity, l->count + 1, sizeof *l->node);
     l->node[l->count++] = node;
     free(text);
@@ -131,7 +133,7 @@ struct found_loop_lengths {
 
 static const int64_t *numbers_of_node(const struct loops *l, uint64_t node)
 {
-    return l->number + l->node[node].first_number;
+    return l->number + l->node[node].index_of_first_number;
 }
 
 /* True if `period` nodes at `b` have the shapes of those at `a`. */
@@ -241,7 +243,7 @@ static struct loops_node make_loop(struct loops *l, uint64_t at, struct found_lo
     struct loops_shape loop = {
         .body_length = found.period, .trip_count = found.iteration_count, .loop_count = 1};
     uint32_t *body = loop.body = arena_array(&l->arena, found.period, sizeof *body);
-    struct loops_node node = {.first_number = l->number_count};
+    struct loops_node node = {.index_of_first_number = l->number_count};
     for (uint32_t i = 0; i < found.period; i++) {
         const struct loops_shape *shape = &l->shape[l->node[at + i].shape];
         body[i] = l->node[at + i].shape;

@@ -33,7 +33,7 @@ struct loops_shape {
 
 struct loops_node {
     uint32_t shape;
-    uint64_t first_number; /* index in loops.number[] of the first of its numbers */
+    uint64_t index_of_first_number; /* index in loops.number[] of the first of its numbers */
 };
 
 /* The lines added so far, some of them rolled into loops. All-zero: no lines. */

@@ -45,7 +45,8 @@ static uint32_t axis_set_size(const struct mesh *mesh, const struct axis_set *se
 }
 
 /* Sets *place to the index of a coordinate in the set; returns false if the set does not have it. */
-static bool axis_set_find(const struct axis_set *set, uint32_t coordinate, uint32_t *place)
+static bool axis_set_index_of_coordinate(const struct axis_set *set, uint32_t coordinate,
+                                         uint32_t *place)
 {
     if (set->count == 0) {
         *place = coordinate;
@@ -91,7 +92,7 @@ bool group_find_member(const struct mesh *mesh, const struct group *group, uint3
     for (uint32_t i = 0; i < group->axis_count; i++) {
         const struct axis_set *set = &group->axis[i];
         uint32_t place;
-        if (!axis_set_find(set, coordinate[set->axis], &place))
+        if (!axis_set_index_of_coordinate(set, coordinate[set->axis], &place))
             return false;
         *index = *index * axis_set_size(mesh, set) + place;
     }
@@ -140,7 +141,7 @@ bool role_has_rank(const struct mesh *mesh, const struct role *role, uint32_t ra
     uint32_t coordinate[MESH_AXES_MAX], place;
     mesh_coordinates(mesh, rank, coordinate);
     for (uint32_t i = 0; i < role->axis_count; i++)
-        if (!axis_set_find(&role->axis[i], coordinate[role->axis[i].axis], &place))
+        if (!axis_set_index_of_coordinate(&role->axis[i], coordinate[role->axis[i].axis], &place))
             return false;
     return true;
 }

@@ -30,9 +30,9 @@ struct repeat_place repeats_place_of(const struct repeats *r, uint32_t op)
                                      run->first_value + run->value_step * (int32_t)iteration};
 }
 
-static int32_t value_in_whole_list(const struct repeats *r, int32_t value)
+static int32_t iteration_value_in_whole_list(const struct repeats *r, int32_t value)
 {
-    return value >= r->first_copied_value ? value + (int32_t)r->copies_per_gap : value;
+    return value >= r->iteration_value_of_first_copy ? value + (int32_t)r->copies_per_gap : value;
 }
 
 uint32_t repeats_op_id_in_whole_list(const struct repeats *r, uint32_t op)
@@ -52,12 +52,13 @@ struct repeat_place repeats_place_of_referred_op(const struct repeats *r, uint32
     if (b.run == NULL)
         return b;
     int32_t away = b.value_of_iteration - a.value_of_iteration,
-            value = value_in_whole_list(r, b.value_of_iteration);
+            value = iteration_value_in_whole_list(r, b.value_of_iteration);
     if (a.run != NULL && away <= r->max_distance_of_iteration_values &&
         away >= -r->max_distance_of_iteration_values)
-        value =
-            value_in_whole_list(r, a.value_of_iteration) + (int32_t)copy * a.run->value_step + away;
-    int32_t iteration = (value - value_in_whole_list(r, b.run->first_value)) * b.run->value_step;
+        value = iteration_value_in_whole_list(r, a.value_of_iteration) +
+                (int32_t)copy * a.run->value_step + away;
+    int32_t iteration =
+        (value - iteration_value_in_whole_list(r, b.run->first_value)) * b.run->value_step;
     assert(iteration >= 0 && (uint32_t)iteration < b.run->iteration_count + r->copies_per_gap);
     b.iteration = (uint32_t)iteration;
     b.value_of_iteration = value;
@@ -74,8 +75,8 @@ uint32_t repeats_id_of_referred_op(const struct repeats *r, uint32_t from, uint3
            at.iteration * at.run->ops_per_iteration + at.op_in_iteration;
 }
 
-bool repeats_correspond(const struct repeats *r, uint32_t op, int32_t value, uint32_t other,
-                        int32_t step)
+bool repeats_references_correspond(const struct repeats *r, uint32_t op, int32_t value,
+                                   uint32_t other, int32_t step)
 {
     struct repeat_place a = repeats_place_of(r, op), b = repeats_place_of(r, other);
     int32_t away = a.value_of_iteration - value;
@@ -121,8 +122,8 @@ static struct repeat_row *add_copies(const struct repeats *r, const struct repea
     return row;
 }
 
-struct repeat_row *repeats_whole_rows(const struct repeats *r, uint32_t role, const uint32_t *op,
-                                      uint32_t count, uint32_t *rows)
+struct repeat_row *repeats_rows_in_whole_list(const struct repeats *r, uint32_t role,
+                                              const uint32_t *op, uint32_t count, uint32_t *rows)
 {
     struct repeat_row *row = NULL;
     size_t capacity = 0;

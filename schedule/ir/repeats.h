@@ -7,8 +7,8 @@
  *   whole    F0 F1 F2 F3 F F F F F4 F5 F6 F7 ...       (F, copies of F3, come in the gap)
  *
  * Each iteration has a value, which grows or falls by one along the run: the layer (or period of layers), or the unit.
- * In the whole list, the copies have the values from `first_copied_value` on, and the short list's values from
- * `first_copied_value` on are greater by copies_per_gap. An iteration of the short list refers to another by the
+ * In the whole list, the copies have the values from `iteration_value_of_first_copy` on, and the short list's values from
+ * `iteration_value_of_first_copy` on are greater by copies_per_gap. An iteration of the short list refers to another by the
  * distance of their values, if that is at most `max_distance_of_iteration_values`, and otherwise by the other's place. The ids of ops
  * in the whole list follow from that.
  *
@@ -34,8 +34,8 @@ struct repeat_run {
 
 /* All-zero: the list is whole. The runs are in list order, and live in the arena of the ir. */
 struct repeats {
-    uint32_t copies_per_gap;    /* number of copies in each gap */
-    int32_t first_copied_value; /* the value of the first copy */
+    uint32_t copies_per_gap;               /* number of copies in each gap */
+    int32_t iteration_value_of_first_copy; /* the value of the first copy */
     /* a reference is by distance if values differ by no more than this, else by place */
     int32_t max_distance_of_iteration_values;
     /* iterations are units; false: they are layers, and bundles repeat too */
@@ -76,8 +76,8 @@ uint32_t repeats_id_of_referred_op(const struct repeats *repeats, uint32_t from,
  * iteration with the value value + step. They correspond if both lead to the same op of an iteration at the same
  * distance of values. References that are not by distance (max_distance_of_iteration_values) correspond if they lead to the same
  * op. */
-bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
-                        int32_t step);
+bool repeats_references_correspond(const struct repeats *repeats, uint32_t op, int32_t value,
+                                   uint32_t other, int32_t step);
 
 /* Returns the number of times that an op of the short list occurs in the whole list: 1, or 1 + copies_per_gap. */
 uint32_t repeats_occurrence_count(const struct repeats *repeats, uint32_t op);
@@ -99,7 +99,7 @@ struct repeat_row {
 
 /* Returns the rows that a table of one role has in the whole list, as an array on the heap, and sets *rows to its
  * length. op[count]: the op of each row of the short list's table, ascending. */
-struct repeat_row *repeats_whole_rows(const struct repeats *repeats, uint32_t role,
-                                      const uint32_t *op, uint32_t count, uint32_t *rows);
+struct repeat_row *repeats_rows_in_whole_list(const struct repeats *repeats, uint32_t role,
+                                              const uint32_t *op, uint32_t count, uint32_t *rows);
 
 #endif

@@ -162,7 +162,8 @@ void routing_deal_copies(const struct routing *r, uint32_t list, int64_t rows, i
 
 int64_t routing_capacity(const struct routing *r, int64_t rows)
 {
-    const __int128 all = (__int128)rows * r->copies_per_token * r->capacity.factor_millionths,
+    const __int128 all = (__int128)rows * r->copies_per_token *
+                         r->capacity.capacity_factor_millionths,
                    unit = (__int128)r->expert_count * CAPACITY_UNIT;
     const __int128 most = (all + unit - 1) / unit;
     return (int64_t)(most < rows ? most : rows);
@@ -172,7 +173,7 @@ bool routing_keeps_copy(const struct routing *r, int64_t rows, int64_t dealt, in
                         int64_t index)
 {
     const int64_t most = routing_capacity(r, rows);
-    if (r->capacity.factor_millionths == 0 || dealt <= most)
+    if (r->capacity.capacity_factor_millionths == 0 || dealt <= most)
         return true;
     if (r->capacity.drop_policy == TOKEN_DROP_PROBABILITY) /* `most` of them, evenly spread */
         return (index + 1) * most / dealt > index * most / dealt;
@@ -185,9 +186,10 @@ bool routing_keeps_copy(const struct routing *r, int64_t rows, int64_t dealt, in
 void routing_rows_of_experts(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
 {
     deal_token_copies_to_experts(r, list, rows, count);
-    const int64_t most = r->capacity.factor_millionths > 0 ? routing_capacity(r, rows) : rows;
+    const int64_t most =
+        r->capacity.capacity_factor_millionths > 0 ? routing_capacity(r, rows) : rows;
     for (uint32_t e = 0; e < r->expert_count; e++)
-        if (count[e] > most || (r->capacity.factor_millionths > 0 && r->capacity.pads))
+        if (count[e] > most || (r->capacity.capacity_factor_millionths > 0 && r->capacity.pads))
             count[e] = most;
 }
 
@@ -226,7 +228,7 @@ struct token_interval {
     int64_t begin, end;
 };
 
-static int compare_begins(const void *a, const void *b)
+static int compare_intervals_by_begin(const void *a, const void *b)
 {
     const struct token_interval *x = a, *y = b;
     return (x->begin > y->begin) - (x->begin < y->begin);
@@ -251,7 +253,7 @@ int64_t routing_count_arrived_tokens(const struct routing *r, uint32_t list, int
             if (last > rows)
                 run[runs++] = (struct token_interval){0, last - rows};
         }
-        qsort(run, runs, sizeof *run, compare_begins);
+        qsort(run, runs, sizeof *run, compare_intervals_by_begin);
         for (size_t i = 0; i < runs; i++) {
             const int64_t begin = run[i].begin > end ? run[i].begin : end;
             covered += run[i].end > begin ? run[i].end - begin : 0;
@@ -304,7 +306,7 @@ static const char *why_sent_rows_unfit(const struct routing *r, const struct wor
     const bool once = work->all_to_all.once > 0;
     const int64_t cols = work->all_to_all.cols;
     const int64_t moved = work->all_to_all.ahead + work->all_to_all.back;
-    if (once && r->capacity.factor_millionths > 0)
+    if (once && r->capacity.capacity_factor_millionths > 0)
         return why_dropped_once_unfit;
     if (moved != (once ? rows : routing_kept_rows(r, list, rows)) * cols)
         return "the elements that a rank sends are not those of its copies";
@@ -320,7 +322,7 @@ static const char *why_sent_rows_unfit(const struct routing *r, const struct wor
 static const char *why_permuted_rows_unfit(const struct routing *r, const struct work *work,
                                            uint32_t list, int64_t rows, uint32_t ranks)
 {
-    if (work->permute.of == PERMUTE_ARRIVED && r->capacity.factor_millionths > 0)
+    if (work->permute.of == PERMUTE_ARRIVED && r->capacity.capacity_factor_millionths > 0)
         return why_dropped_once_unfit;
     switch ((enum permute_source)work->permute.of) {
     case PERMUTE_OWN:

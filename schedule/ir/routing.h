@@ -29,14 +29,14 @@ enum { ROUTING_SHARE_MAX = 1000000, ROUTING_EXPERTS_MAX = 65536 };
 /* The copies that are dropped when an expert gets more than its capacity. POSITION: those of the last tokens
  * (Megatron-LM's --moe-token-drop-policy position). PROBABILITY: those with the least probability
  * (--moe-token-drop-policy probs); the model drops copies that are evenly spread over all tokens. */
-enum token_drop { TOKEN_DROP_PROBABILITY, TOKEN_DROP_POSITION, TOKEN_DROP_COUNT };
+enum token_drop_policy { TOKEN_DROP_PROBABILITY, TOKEN_DROP_POSITION, TOKEN_DROP_COUNT };
 
 struct expert_capacity {
     /* the most copies that an expert takes, over the mean number of copies of an expert, in millionths; 0: no copy is
      * dropped */
-    int64_t factor_millionths;
+    int64_t capacity_factor_millionths;
     int64_t pads;        /* 1: each expert gets as many rows as it has capacity */
-    int64_t drop_policy; /* enum token_drop */
+    int64_t drop_policy; /* enum token_drop_policy */
 };
 
 enum { CAPACITY_UNIT = 1000000, CAPACITY_MAX = 1000 * CAPACITY_UNIT };

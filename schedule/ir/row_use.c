@@ -17,7 +17,7 @@ uint32_t ir_axis_mask_of_name(const struct ir *ir, const char *name)
     return axes;
 }
 
-uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint32_t *size)
+uint32_t ir_rank_index_along_axes(const struct ir *ir, uint32_t rank, uint32_t axes, uint32_t *size)
 {
     uint32_t index = 0, coordinate[MESH_AXES_MAX];
     mesh_coordinates(&ir->mesh, rank, coordinate);
@@ -37,25 +37,25 @@ uint32_t ir_context_index(const struct ir *ir, uint32_t rank)
     if (group != IR_NONE && group_axis_mask(&ir->group[group]) == axes &&
         group_find_member(&ir->mesh, &ir->group[group], rank, &instance, &index))
         return index;
-    return ir_index_along(ir, rank, axes, &size);
+    return ir_rank_index_along_axes(ir, rank, axes, &size);
 }
 
-static uint32_t replica_index(const struct ir *ir, uint32_t rank, uint32_t *size)
+static uint32_t data_parallel_index(const struct ir *ir, uint32_t rank, uint32_t *size)
 {
-    return ir_index_along(ir, rank, ir_axis_mask_of_name(ir, "dp"), size);
+    return ir_rank_index_along_axes(ir, rank, ir_axis_mask_of_name(ir, "dp"), size);
 }
 
 uint32_t ir_place_of_rank(const struct ir *ir, uint32_t rank)
 {
     uint32_t replicas;
-    uint32_t replica = replica_index(ir, rank, &replicas);
+    uint32_t replica = data_parallel_index(ir, rank, &replicas);
     return replica * ir->layout.cp + ir_context_index(ir, rank);
 }
 
 uint32_t ir_replica_count(const struct ir *ir)
 {
     uint32_t replicas;
-    replica_index(ir, 0, &replicas);
+    data_parallel_index(ir, 0, &replicas);
     return replicas;
 }
 
@@ -73,7 +73,7 @@ static uint32_t sequence_of(const struct ir *ir, uint32_t replica, int64_t n)
 uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n)
 {
     uint32_t replicas;
-    return sequence_of(ir, replica_index(ir, rank, &replicas), n);
+    return sequence_of(ir, data_parallel_index(ir, rank, &replicas), n);
 }
 
 const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t replica, int64_t n,
@@ -90,7 +90,7 @@ const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, 
                                             struct document_list *whole)
 {
     uint32_t replicas;
-    return ir_replica_documents(ir, replica_index(ir, rank, &replicas), n, whole);
+    return ir_replica_documents(ir, data_parallel_index(ir, rank, &replicas), n, whole);
 }
 
 /* ---- the rows that an op uses ---- */
@@ -103,19 +103,19 @@ bool row_use_of_work(const struct work *work, struct row_use *use)
     case WORK_EXCHANGE:
         *use =
             (struct row_use){work->exchange.sequence, work->exchange.window, work->exchange.round,
-                             PLAN_FORWARD, (enum plan_operand)work->exchange.what};
+                             PLAN_FORWARD, (enum plan_keys_or_queries)work->exchange.what};
         backward = work->exchange.backward;
         break;
     case WORK_TAKE_ROWS:
         *use = (struct row_use){work->take_rows.sequence, work->take_rows.window,
                                 work->take_rows.round, PLAN_FORWARD,
-                                (enum plan_operand)work->take_rows.what};
+                                (enum plan_keys_or_queries)work->take_rows.what};
         backward = work->take_rows.backward;
         break;
     case WORK_ADD_ROWS:
         *use =
             (struct row_use){work->add_rows.sequence, work->add_rows.window, work->add_rows.round,
-                             PLAN_FORWARD, (enum plan_operand)work->add_rows.what};
+                             PLAN_FORWARD, (enum plan_keys_or_queries)work->add_rows.what};
         backward = work->add_rows.backward;
         break;
     case WORK_MERGE_ROWS:
@@ -218,7 +218,7 @@ void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, u
  * with `places`, its packed row. Adds their number to *count. */
 static void list_packed_rows_of_owner(struct needed_rows *rows,
                                       const struct plan_round_data_of_rank *part,
-                                      enum plan_operand what, uint32_t owner, bool places,
+                                      enum plan_keys_or_queries what, uint32_t owner, bool places,
                                       int64_t *count)
 {
     for (uint32_t i = 0; part != NULL && i < part->of[what].run_count; i++) {
@@ -231,9 +231,9 @@ static void list_packed_rows_of_owner(struct needed_rows *rows,
     }
 }
 
-void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t rank,
-                       struct needed_rows *sent, struct needed_rows *received,
-                       struct own_packed_rows *held)
+void row_use_list_sent_and_received(const struct ir *ir, const struct row_use *use, uint32_t rank,
+                                    struct needed_rows *sent, struct needed_rows *received,
+                                    struct own_packed_rows *held)
 {
     struct document_list whole;
     const struct document_list *list = ir_documents_of(ir, rank, use->sequence, &whole);
@@ -280,7 +280,7 @@ static bool is_context_group(const struct ir *ir, const struct group *group)
     return true;
 }
 
-const char *row_use_why_no_round(const struct ir *ir, const struct row_use *use)
+const char *row_use_why_round_is_missing(const struct ir *ir, const struct row_use *use)
 {
     if (use->round == 0)
         return NULL;
@@ -300,7 +300,7 @@ const char *row_use_why_no_round(const struct ir *ir, const struct row_use *use)
 const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
                               const struct row_use *use)
 {
-    const char *why = row_use_why_no_round(ir, use);
+    const char *why = row_use_why_round_is_missing(ir, use);
     if (why != NULL)
         return why;
     const struct plan_round_row_maxima room = row_use_capacity(ir, use);

@@ -7,10 +7,11 @@
 #include "schedule/ir/needed.h"
 
 /* ir_axis_mask_of_name() returns, as a bit mask, the axes called `name`, or `name` followed by '_' and more.
- * ir_index_along() returns the index of a rank among all combinations of its coordinates along the axes of a mask,
+ * ir_rank_index_along_axes() returns the index of a rank among all combinations of its coordinates along the axes of a mask,
  * where the first axis changes slowest, and sets *size to the number of combinations. */
 uint32_t ir_axis_mask_of_name(const struct ir *ir, const char *name);
-uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint32_t *size);
+uint32_t ir_rank_index_along_axes(const struct ir *ir, uint32_t rank, uint32_t axes,
+                                  uint32_t *size);
 
 /* Returns the context index of a rank: its index in the group `cp` if that group has all axes of that name (a ring may
  * visit ranks in another order than the mesh), else its index along these axes. */
@@ -40,7 +41,7 @@ const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t r
 struct row_use {
     int64_t sequence, window, round;
     enum plan_pass pass;
-    enum plan_operand what;
+    enum plan_keys_or_queries what;
 };
 /* True, with *use filled, if the work moves rows that ranks need of each other. False for attention, which reads such
  * rows but moves none. */
@@ -62,19 +63,19 @@ void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, u
                                int64_t *rows);
 /* Lists the rows that a rank sends and those that it receives. held: the packed rows that the rank owns itself; empty
  * with round 0. The caller releases the lists. */
-void row_use_list_rows(const struct ir *ir, const struct row_use *use, uint32_t rank,
-                       struct needed_rows *sent, struct needed_rows *received,
-                       struct own_packed_rows *held);
+void row_use_list_sent_and_received(const struct ir *ir, const struct row_use *use, uint32_t rank,
+                                    struct needed_rows *sent, struct needed_rows *received,
+                                    struct own_packed_rows *held);
 
 /* Returns what a context rank reads in the round of *use, whose round must not be 0. NULL: the sequence has fewer
  * rounds, or no tiles. */
 const struct plan_round_data_of_rank *
 row_use_plan_part(const struct row_use *use, const struct document_list *list, uint32_t context);
 
-/* Both return NULL if all is well. row_use_why_no_round() returns why there are no tiles for the round, or only tiles
+/* Both return NULL if all is well. row_use_why_round_is_missing() returns why there are no tiles for the round, or only tiles
  * of a plan that was made for a narrower window. row_use_why_unfit() returns why an op that moves rows does not fit:
  * its buffers are too small for the rows that ranks need from each other, or its parameters contradict each other. */
-const char *row_use_why_no_round(const struct ir *ir, const struct row_use *use);
+const char *row_use_why_round_is_missing(const struct ir *ir, const struct row_use *use);
 const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
                               const struct row_use *use);
 

@@ -19,13 +19,14 @@ struct tile_plan_builder {
     uint32_t owned_count;
     struct plan_run *run;
     size_t run_count, run_capacity;
-    struct plan_strip *strip;
+    struct plan_query_strip *strip;
     size_t strip_count, strip_capacity;
 };
 
 /* Appends the runs of the tokens [begin, end), which are packed from `packed_row` on: one for each run of the deal that
  * has some of them. */
-static void add_runs(struct tile_plan_builder *m, int64_t begin, int64_t end, int64_t packed_row)
+static void add_packed_runs(struct tile_plan_builder *m, int64_t begin, int64_t end,
+                            int64_t packed_row)
 {
     uint32_t low = 0, high = m->owned_count;
     while (high - low > 1) {
@@ -121,7 +122,7 @@ static int64_t list_packed_keys(struct tile_plan_builder *m, const struct visibl
         int64_t begin = cut[i].key_begin > next ? cut[i].key_begin : next;
         if (begin >= cut[i].key_end)
             continue;
-        add_runs(m, begin, cut[i].key_end, rows);
+        add_packed_runs(m, begin, cut[i].key_end, rows);
         rows += cut[i].key_end - begin;
         next = cut[i].key_end;
     }
@@ -131,7 +132,7 @@ static int64_t list_packed_keys(struct tile_plan_builder *m, const struct visibl
 
 /* A strip that has no packed row yet. layer: the number of strips before it with the same queries. */
 struct layered_strip {
-    struct plan_strip strip;
+    struct plan_query_strip strip;
     size_t layer;
 };
 struct strip_list {
@@ -147,7 +148,7 @@ static void add_strips(struct strip_list *strips, const struct plan_round_data_o
     size_t layer = 0;
     qsort(open, count, sizeof *open, compare_keys);
     for (size_t i = 0; i < count; layer++) {
-        struct plan_strip strip = {q, end - q, 0, open[i].key_begin, open[i].key_end};
+        struct plan_query_strip strip = {q, end - q, 0, open[i].key_begin, open[i].key_end};
         for (i++; i < count && tile_plan_keys_below(keys, open[i].key_begin) ==
                                    tile_plan_keys_below(keys, strip.key_end);
              i++)
@@ -197,14 +198,14 @@ static int64_t assign_packed_query_rows(struct tile_plan_builder *m,
     int64_t rows = 0;
     for (size_t layer = 0; layer < strips->layer_count; layer++)
         for (size_t i = 0; i < strips->count; i++) {
-            struct plan_strip strip = strips->strips[i].strip;
+            struct plan_query_strip strip = strips->strips[i].strip;
             if (strips->strips[i].layer != layer)
                 continue;
             strip.packed_row = rows;
             m->strip =
                 heap_grow(m->strip, &m->strip_capacity, m->strip_count + 1, sizeof *m->strip);
             m->strip[m->strip_count++] = strip;
-            add_runs(m, strip.first_query, strip.first_query + strip.query_count, rows);
+            add_packed_runs(m, strip.first_query, strip.first_query + strip.query_count, rows);
             rows += strip.query_count;
         }
     return rows;
@@ -233,7 +234,7 @@ static void fill_plan_part(struct arena *arena, struct tile_plan_builder *m,
         part->of[what].run = run;
         part->of[what].run_count = (uint32_t)m->run_count;
     }
-    struct plan_strip *strip = arena_array(arena, m->strip_count, sizeof *strip);
+    struct plan_query_strip *strip = arena_array(arena, m->strip_count, sizeof *strip);
     if (m->strip_count > 0)
         memcpy(strip, m->strip, m->strip_count * sizeof *strip);
     part->strip = strip;
@@ -251,8 +252,8 @@ static int64_t max_i64(int64_t a, int64_t b)
 
 /* Sets room[what] for each operand of a round: the most rows that any of the ranks has, from their parts,
  * part[ranks]. */
-static void fill_capacities(struct plan_round_row_maxima *room,
-                            const struct plan_round_data_of_rank *part, uint32_t ranks)
+static void fill_round_capacities(struct plan_round_row_maxima *room,
+                                  const struct plan_round_data_of_rank *part, uint32_t ranks)
 {
     int64_t *sent = heap_alloc(ranks, sizeof *sent);
     for (int what = 0; what < PLAN_OPERANDS; what++) {
@@ -321,7 +322,7 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
         fill_plan_part(arena, &making, &part[round * ranks + sorted[i].rank], &sorted[i], next - i);
     }
     for (size_t round = 0; round < rounds; round++)
-        fill_capacities(&room[round * PLAN_OPERANDS], &part[round * ranks], ranks);
+        fill_round_capacities(&room[round * PLAN_OPERANDS], &part[round * ranks], ranks);
     plan->part = part;
     plan->capacity = room;
     if (!plan->has_backward_tiles)
@@ -352,7 +353,8 @@ bool tile_plan_is_equal(const struct tile_plan *a, const struct tile_plan *b)
 
 /* Returns the index of a round in plan->part and plan->capacity, which have the rounds of the forward and then the
  * backward's own, if it has any. */
-static size_t round_index(const struct tile_plan *plan, enum plan_pass pass, uint32_t round)
+static size_t index_of_round_and_pass(const struct tile_plan *plan, enum plan_pass pass,
+                                      uint32_t round)
 {
     return round + (pass == PLAN_BACKWARD && plan->has_backward_tiles
                         ? plan->round_count[PLAN_FORWARD]
@@ -363,15 +365,15 @@ const struct plan_round_data_of_rank *
 tile_plan_part(const struct tile_plan *plan, enum plan_pass pass, uint32_t round, uint32_t rank)
 {
     assert(round < plan->round_count[pass] && rank < plan->rank_count);
-    return &plan->part[round_index(plan, pass, round) * plan->rank_count + rank];
+    return &plan->part[index_of_round_and_pass(plan, pass, round) * plan->rank_count + rank];
 }
 
 struct plan_round_row_maxima tile_plan_capacity(const struct tile_plan *plan, enum plan_pass pass,
-                                                uint32_t round, enum plan_operand what)
+                                                uint32_t round, enum plan_keys_or_queries what)
 {
     if (round >= plan->round_count[pass])
         return (struct plan_round_row_maxima){0};
-    return plan->capacity[round_index(plan, pass, round) * PLAN_OPERANDS + what];
+    return plan->capacity[index_of_round_and_pass(plan, pass, round) * PLAN_OPERANDS + what];
 }
 
 int64_t tile_plan_keys_below(const struct plan_round_data_of_rank *part, int64_t position)
@@ -392,8 +394,8 @@ int64_t tile_plan_keys_below(const struct plan_round_data_of_rank *part, int64_t
            (in_run < run[low - 1].row_count ? in_run : run[low - 1].row_count);
 }
 
-int64_t tile_plan_rows_of_owner(const struct plan_round_data_of_rank *part, enum plan_operand what,
-                                uint32_t owner)
+int64_t tile_plan_rows_of_owner(const struct plan_round_data_of_rank *part,
+                                enum plan_keys_or_queries what, uint32_t owner)
 {
     int64_t rows = 0;
     for (uint32_t i = 0; i < part->of[what].run_count; i++)

@@ -30,7 +30,7 @@ struct core_tile {
 };
 
 enum plan_pass { PLAN_FORWARD, PLAN_BACKWARD, PLAN_PASS_COUNT };
-enum plan_operand { PLAN_KEYS, PLAN_QUERIES, PLAN_OPERANDS };
+enum plan_keys_or_queries { PLAN_KEYS, PLAN_QUERIES, PLAN_OPERANDS };
 
 /* A run of tokens at consecutive positions that one rank owns and that a rank, the owner or another, reads in its
  * packed rows. packed_row: the packed row of the first token; owner_row: its row among the owner's rows. */
@@ -41,7 +41,7 @@ struct plan_run {
 
 /* A strip: query_count consecutive queries, in packed rows from packed_row on. They see the packed keys at positions
  * key_begin to key_end - 1, except those that the mask hides. */
-struct plan_strip {
+struct plan_query_strip {
     int64_t first_query, query_count, packed_row, key_begin, key_end;
 };
 
@@ -53,7 +53,7 @@ struct plan_round_data_of_rank {
         uint32_t run_count;
         int64_t rows; /* packed rows */
     } of[PLAN_OPERANDS];
-    const struct plan_strip *strip; /* ascending in `packed_row` */
+    const struct plan_query_strip *strip; /* ascending in `packed_row` */
     uint32_t strip_count;
 };
 
@@ -90,11 +90,11 @@ const struct plan_round_data_of_rank *
 tile_plan_part(const struct tile_plan *plan, enum plan_pass pass, uint32_t round, uint32_t rank);
 /* Returns the most rows of any rank in a round; zeros if the plan has fewer rounds. */
 struct plan_round_row_maxima tile_plan_capacity(const struct tile_plan *plan, enum plan_pass pass,
-                                                uint32_t round, enum plan_operand what);
+                                                uint32_t round, enum plan_keys_or_queries what);
 /* Returns how many packed keys of a part lie before a position. */
 int64_t tile_plan_keys_below(const struct plan_round_data_of_rank *part, int64_t position);
 /* Returns how many packed rows of a part a rank owns. */
-int64_t tile_plan_rows_of_owner(const struct plan_round_data_of_rank *part, enum plan_operand what,
-                                uint32_t owner);
+int64_t tile_plan_rows_of_owner(const struct plan_round_data_of_rank *part,
+                                enum plan_keys_or_queries what, uint32_t owner);
 
 #endif

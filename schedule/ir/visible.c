@@ -19,7 +19,7 @@ static uint32_t ring_rank_before(const struct ir *ir, const char *name, uint32_t
 }
 
 /* Returns the name of the ring's group; of the inner ring, if there are two. */
-static const char *ring_name(const struct ir *ir)
+static const char *ring_group_name(const struct ir *ir)
 {
     return ir_find_by_name(ir, IR_GROUP, "cp_in", 5) != IR_NONE ? "cp_in" : "cp";
 }
@@ -27,7 +27,7 @@ static const char *ring_name(const struct ir *ir)
 /* Returns the context rank whose keys the op reads. */
 static uint32_t context_of_keys(const struct ir *ir, const struct work *work, uint32_t rank)
 {
-    uint32_t from = ring_rank_before(ir, ring_name(ir), rank, work->attention.away);
+    uint32_t from = ring_rank_before(ir, ring_group_name(ir), rank, work->attention.away);
     return ir_context_index(ir, ring_rank_before(ir, "cp_out", from, work->attention.away_out));
 }
 
@@ -39,7 +39,7 @@ const char *visible_why_unfit(const struct ir *ir)
     uint32_t contexts;
     if (ir->layout.sequence_tokens == 0)
         return "needs a token layout";
-    ir_index_along(ir, 0, ir_axis_mask_of_name(ir, "cp"), &contexts);
+    ir_rank_index_along_axes(ir, 0, ir_axis_mask_of_name(ir, "cp"), &contexts);
     if (contexts != ir->layout.cp)
         return "needs as many ranks along cp in the mesh as in the token layout";
     if (ir->global_batch < replicas || ir->global_batch % replicas != 0)
@@ -57,7 +57,7 @@ const char *visible_why_unfit(const struct ir *ir)
 }
 
 /* Returns the rows that an attention with mask PLAN reads. */
-static struct row_use row_use_of_plan(const struct work *work, enum plan_operand what)
+static struct row_use row_use_of_plan(const struct work *work, enum plan_keys_or_queries what)
 {
     return (struct row_use){work->attention.sequence, work->attention.window, work->attention.round,
                             work->kind == WORK_ATTENTION ? PLAN_FORWARD : PLAN_BACKWARD, what};
@@ -65,11 +65,11 @@ static struct row_use row_use_of_plan(const struct work *work, enum plan_operand
 
 /* Returns why the parameters of an attention with mask PLAN do not fit the schedule, as visible_why_unfit_work() does;
  * NULL: they fit. */
-static const char *why_plan_unfit(const struct ir *ir, const struct work *work)
+static const char *why_plan_mask_unfit(const struct ir *ir, const struct work *work)
 {
     const struct row_use keys = row_use_of_plan(work, PLAN_KEYS),
                          queries = row_use_of_plan(work, PLAN_QUERIES);
-    const char *why = row_use_why_no_round(ir, &keys);
+    const char *why = row_use_why_round_is_missing(ir, &keys);
     if (work->attention.kv_first || work->attention.away || work->attention.away_out)
         return "it names keys of one rank, and mask=plan reads those that ranks need";
     if (why != NULL)
@@ -104,16 +104,16 @@ const char *visible_why_unfit_work(const struct ir *ir, const struct work *work)
     if (work->attention.mask == MASK_PLAN && work->attention.round > 0)
         return work->attention.q_first
                    ? "it names a first query, and its queries are those of tiles"
-                   : why_plan_unfit(ir, work);
+                   : why_plan_mask_unfit(ir, work);
     if (work->attention.round > 0 || work->attention.delta)
         return "it has a round or delta, which are of the tiles of a plan (mask=plan)";
     if (work->attention.q > own || work->attention.q_first > own - work->attention.q)
         return "its queries end behind the tokens that a context rank has of a sequence";
     if (work->attention.mask == MASK_PLAN)
-        return why_plan_unfit(ir, work);
+        return why_plan_mask_unfit(ir, work);
     if (work->attention.kv > own || work->attention.kv_first > own - work->attention.kv)
         return "its keys end behind the tokens that a context rank has of a sequence";
-    if (work->attention.away >= ring_rank_count(ir, ring_name(ir)) ||
+    if (work->attention.away >= ring_rank_count(ir, ring_group_name(ir)) ||
         work->attention.away_out >= ring_rank_count(ir, "cp_out"))
         return "its keys are of a rank further away than the ring is long";
     return NULL;
@@ -135,7 +135,7 @@ struct row_run {
 };
 
 /* The data from which the keys that a query sees are found: the layout, the documents and the window. */
-struct key_visibility {
+struct key_visibility_search {
     const struct token_layout *layout;
     const struct document_list *list;
     uint32_t q_context, kv_context;
@@ -144,7 +144,7 @@ struct key_visibility {
     /* mask PLAN with a round: what the rank reads in the round, and the strip of queries that is being collected; else
      * NULL */
     const struct plan_round_data_of_rank *plan_round_data_of_rank;
-    const struct plan_strip *strip;
+    const struct plan_query_strip *strip;
     /* the first position that the rows being collected may see, if no window hides it: that of their document, of their
      * chunk of tokens in it or, for a strip, of the strip's keys */
     int64_t first_seen_position;
@@ -177,7 +177,7 @@ static int64_t window_of(const struct work *work)
 }
 
 /* Returns the number of the op's key rows whose position is below this one. */
-static int64_t keys_below(const struct key_visibility *s, int64_t position)
+static int64_t key_rows_below_position(const struct key_visibility_search *s, int64_t position)
 {
     int64_t rows =
         s->plan_round_data_of_rank != NULL
@@ -188,7 +188,7 @@ static int64_t keys_below(const struct key_visibility *s, int64_t position)
     return rows < 0 ? 0 : rows > s->kv ? s->kv : rows;
 }
 
-static struct key_range visible_keys_of(const struct key_visibility *s, int64_t row)
+static struct key_range visible_keys_of(const struct key_visibility_search *s, int64_t row)
 {
     int64_t position = s->strip != NULL
                            ? s->strip->first_query + (row - s->strip->packed_row)
@@ -198,7 +198,7 @@ static struct key_range visible_keys_of(const struct key_visibility *s, int64_t 
         from = position - s->window + 1;
     if (s->strip != NULL && s->strip->key_end < to)
         to = s->strip->key_end;
-    struct key_range range = {keys_below(s, from), keys_below(s, to)};
+    struct key_range range = {key_rows_below_position(s, from), key_rows_below_position(s, to)};
     if (range.end < range.begin) /* all keys of the strip lie before the window */
         range.begin = range.end;
     return range;
@@ -220,7 +220,8 @@ static bool bounds_are_even_together(int64_t a_first, int64_t a_last, int64_t b_
 
 /* Appends a piece of attention: the rows of *s with the keys that they see. Appends nothing if no row sees a key. The
  * piece counts its queries from row first_row on. */
-static void add_piece(struct visible_pieces *out, int64_t first_row, const struct row_run *s)
+static void add_visible_piece(struct visible_pieces *out, int64_t first_row,
+                              const struct row_run *s)
 {
     bool end_moves = s->last.end > s->first.end, begin_moves = s->last.begin > s->first.begin;
     if (s->last.end <= s->first.begin ||
@@ -236,7 +237,7 @@ static void add_piece(struct visible_pieces *out, int64_t first_row, const struc
     out->piece[out->count++] = piece;
 }
 
-static void add_row_run(struct key_visibility *s, struct row_run next)
+static void add_query_row_run(struct key_visibility_search *s, struct row_run next)
 {
     struct row_run *open = &s->pending_run;
     int64_t rows = open->rows + next.rows;
@@ -250,28 +251,28 @@ static void add_row_run(struct key_visibility *s, struct row_run next)
         return;
     }
     if (open->rows > 0)
-        add_piece(s->out, s->first_row, open);
+        add_visible_piece(s->out, s->first_row, open);
     *open = next;
 }
 
 /* Collects the pieces of rows row .. row + rows - 1, whose positions are equally spaced. From row to row, the first and
  * the last key that is seen move by at most one. If both move evenly from the first row to the last, the rows between
  * need not be looked at; otherwise the function calls itself for each half. */
-static void collect_rows(struct key_visibility *s, int64_t row, int64_t rows)
+static void collect_query_rows(struct key_visibility_search *s, int64_t row, int64_t rows)
 {
     struct row_run next = {row, rows, visible_keys_of(s, row), visible_keys_of(s, row + rows - 1)};
     if (bound_is_even(next.first.begin, next.last.begin, rows) &&
         bound_is_even(next.first.end, next.last.end, rows)) {
-        add_row_run(s, next);
+        add_query_row_run(s, next);
         return;
     }
-    collect_rows(s, row, rows / 2);
-    collect_rows(s, row + rows / 2, rows - rows / 2);
+    collect_query_rows(s, row, rows / 2);
+    collect_query_rows(s, row + rows / 2, rows - rows / 2);
 }
 
 /* Collects the rows [from, to) of the op's queries, which lie in one document and, if attention is in chunks of tokens,
  * in one chunk. */
-static void collect_document(struct key_visibility *s, int64_t from, int64_t to)
+static void collect_rows_of_one_document(struct key_visibility_search *s, int64_t from, int64_t to)
 {
     while (from < to) {
         int64_t run = layout_run_end(s->layout, s->list, s->q_context, from);
@@ -281,44 +282,45 @@ static void collect_document(struct key_visibility *s, int64_t from, int64_t to)
             run = from + 1;
         if (run > to)
             run = to;
-        collect_rows(s, from, run - from);
+        collect_query_rows(s, from, run - from);
         from = run;
     }
     if (s->pending_run.rows > 0)
-        add_piece(s->out, s->first_row, &s->pending_run);
+        add_visible_piece(s->out, s->first_row, &s->pending_run);
     s->pending_run.rows = 0;
 }
 
 /* Collects the pieces of all tiles of a rank in a round. */
-static void collect_tiles(struct key_visibility *s, const struct plan_round_data_of_rank *part)
+static void collect_tiles(struct key_visibility_search *s,
+                          const struct plan_round_data_of_rank *part)
 {
     s->plan_round_data_of_rank = part;
     for (uint32_t i = 0; part != NULL && i < part->strip_count; i++) {
         s->strip = &part->strip[i];
         s->first_seen_position = s->strip->key_begin;
-        collect_rows(s, s->strip->packed_row, s->strip->query_count);
+        collect_query_rows(s, s->strip->packed_row, s->strip->query_count);
         if (s->pending_run.rows > 0)
-            add_piece(s->out, 0, &s->pending_run);
+            add_visible_piece(s->out, 0, &s->pending_run);
         s->pending_run.rows = 0;
     }
 }
 
 /* Fills *pieces with what the rank sees in the work. list: the documents of the sequence; NULL: it is one document. */
-static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
-                        const struct document_list *list, struct visible_pieces *pieces)
+static void fill_visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
+                                const struct document_list *list, struct visible_pieces *pieces)
 {
     const struct document_list whole = {.document_count = 1,
                                         .document_end = &ir->layout.sequence_tokens};
     assert(work_pairs_depend_on_rank(work));
-    struct key_visibility s = {.layout = &ir->layout,
-                               .q_context = ir_context_index(ir, rank),
-                               .kv_context = context_of_keys(ir, work, rank),
-                               .kv_first = work->attention.kv_first,
-                               .kv = work->attention.kv,
-                               .window = window_of(work),
-                               .list = list != NULL ? list : &whole,
-                               .first_row = work->attention.q_first,
-                               .out = pieces};
+    struct key_visibility_search s = {.layout = &ir->layout,
+                                      .q_context = ir_context_index(ir, rank),
+                                      .kv_context = context_of_keys(ir, work, rank),
+                                      .kv_first = work->attention.kv_first,
+                                      .kv = work->attention.kv,
+                                      .window = window_of(work),
+                                      .list = list != NULL ? list : &whole,
+                                      .first_row = work->attention.q_first,
+                                      .out = pieces};
     struct needed_tokens needed = {0};
     pieces->count = 0;
     if (work->attention.mask == MASK_PLAN && work->attention.round > 0) {
@@ -338,7 +340,7 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
         int64_t next = layout_rows_below(s.layout, s.list, s.q_context, together);
         if (next > end)
             next = end;
-        collect_document(&s, row, next);
+        collect_rows_of_one_document(&s, row, next);
         row = next;
     }
     needed_release(&needed);
@@ -348,13 +350,13 @@ void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces)
 {
     uint32_t sequence = ir_sequence_of(ir, rank, work->attention.sequence);
-    fill_pieces(ir, work, rank, documents_of_sequence(&ir->documents, sequence), pieces);
+    fill_visible_pieces(ir, work, rank, documents_of_sequence(&ir->documents, sequence), pieces);
 }
 
 void visible_pieces_as_one_document(const struct ir *ir, const struct work *work, uint32_t rank,
                                     struct visible_pieces *pieces)
 {
-    fill_pieces(ir, work, rank, NULL, pieces);
+    fill_visible_pieces(ir, work, rank, NULL, pieces);
 }
 
 void visible_release(struct visible_pieces *pieces)
@@ -367,7 +369,8 @@ void visible_release(struct visible_pieces *pieces)
 
 /* Returns the visible pairs of `rows` queries: the first of them sees `first` keys and each further one `stride` more
  * than the one before it, but none sees more than `window` keys. window 0: there is no such limit. */
-static double pairs_of_rows(int64_t first, int64_t stride, int64_t rows, int64_t window)
+static double visible_pairs_of_query_rows(int64_t first, int64_t stride, int64_t rows,
+                                          int64_t window)
 {
     int64_t ascending = rows; /* rows that do not see a whole window */
     if (window > 0 && first + (rows - 1) * stride > window)
@@ -393,24 +396,25 @@ static double visible_pairs_of_context(const struct token_layout *layout,
         int64_t run = layout_run_end(layout, list, context, row);
         if (run < end)
             end = run;
-        pairs += pairs_of_rows(position - begin + 1,
-                               layout->kind == LAYOUT_STRIPED ? layout->cp : 1, end - row, window);
+        pairs += visible_pairs_of_query_rows(position - begin + 1,
+                                             layout->kind == LAYOUT_STRIPED ? layout->cp : 1,
+                                             end - row, window);
         row = end;
     }
     return pairs;
 }
 
 /* Returns the visible pairs of the tiles that a context rank computes in the round of a shape. */
-static double pairs_of_round(const struct ir *ir, const struct work *work,
-                             const struct document_list *list, uint32_t context)
+static double visible_pairs_of_round(const struct ir *ir, const struct work *work,
+                                     const struct document_list *list, uint32_t context)
 {
     const struct row_use use = row_use_of_plan(work, PLAN_KEYS);
     struct visible_pieces pieces = {0};
-    struct key_visibility s = {.layout = &ir->layout,
-                               .list = list,
-                               .kv = INT64_MAX,
-                               .window = work->attention.window,
-                               .out = &pieces};
+    struct key_visibility_search s = {.layout = &ir->layout,
+                                      .list = list,
+                                      .kv = INT64_MAX,
+                                      .window = work->attention.window,
+                                      .out = &pieces};
     double pairs = 0;
     collect_tiles(&s, row_use_plan_part(&use, list, context));
     for (uint32_t i = 0; i < pieces.count; i++)
@@ -430,7 +434,7 @@ static void add_pairs(double *pairs, const struct ir *ir, const struct work *wor
         for (uint32_t c = 0; c < ir->layout.cp; c++) {
             pairs[r * ir->layout.cp + c] +=
                 times * (work->attention.round > 0
-                             ? pairs_of_round(ir, work, of, c)
+                             ? visible_pairs_of_round(ir, work, of, c)
                              : visible_pairs_of_context(&ir->layout, of, c, window_of(work),
                                                         chunk_of(work)));
         }

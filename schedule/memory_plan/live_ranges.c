@@ -9,9 +9,9 @@ void live_ranges_release(struct live_ranges *t)
 {
     free(t->buffer);
     free(t->first_use);
-    free(t->class_of_range);
+    free(t->first_use_class_by_range);
     free(t->end_ops);
-    free(t->first_end_op);
+    free(t->earliest_end_op_by_range);
     free(t->bytes);
     free(t->offset_bytes);
     *t = (struct live_ranges){0};
@@ -24,10 +24,12 @@ void live_ranges_reserve(struct live_ranges *t, uint32_t rows)
     t->capacity = rows;
     t->buffer = heap_realloc(t->buffer, rows, sizeof *t->buffer);
     t->first_use = heap_realloc(t->first_use, rows, sizeof *t->first_use);
-    t->class_of_range = heap_realloc(t->class_of_range, rows, sizeof *t->class_of_range);
+    t->first_use_class_by_range =
+        heap_realloc(t->first_use_class_by_range, rows, sizeof *t->first_use_class_by_range);
     t->bytes = heap_realloc(t->bytes, rows, sizeof *t->bytes);
     t->offset_bytes = heap_realloc(t->offset_bytes, rows, sizeof *t->offset_bytes);
-    t->first_end_op = heap_realloc(t->first_end_op, rows, sizeof *t->first_end_op);
+    t->earliest_end_op_by_range =
+        heap_realloc(t->earliest_end_op_by_range, rows, sizeof *t->earliest_end_op_by_range);
 }
 
 /* A first use, and its clock (schedule/analysis/first_uses.h). */
@@ -85,7 +87,7 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
         uint32_t row = t->range_count++;
         t->buffer[row] = buffer;
         t->first_use[row] = op;
-        t->class_of_range[row] = *class;
+        t->first_use_class_by_range[row] = *class;
         t->bytes[row] = live_ranges_aligned_bytes(ir, buffer);
     }
 }
@@ -93,7 +95,7 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
 static void lower_clocks_of_class(struct live_range_survey *s, const struct class *class)
 {
     struct first_use *row = s->first_use + class->begin;
-    uint32_t width = s->order->clock_width;
+    uint32_t width = s->order->clock_column_count;
     s->lowered_clocks = heap_alloc((size_t) class->count * width, sizeof *s->lowered_clocks);
     for (uint32_t k = class->count; k-- > 0;) {
         uint32_t *clock = s->lowered_clocks + (size_t)k * width;
@@ -115,7 +117,7 @@ static void sort_first_uses_into_classes(struct live_range_survey *s)
     struct live_ranges *t = s->t;
     uint32_t begin = 0;
     for (uint32_t i = 0; i < t->range_count; i++)
-        s->class[t->class_of_range[i]].count++;
+        s->class[t->first_use_class_by_range[i]].count++;
     for (uint32_t c = 0; c < t->class_count; c++) {
         s->class[c].begin = begin;
         begin += s->class[c].count;
@@ -123,7 +125,7 @@ static void sort_first_uses_into_classes(struct live_range_survey *s)
     }
     s->first_use = heap_alloc(t->range_count, sizeof *s->first_use);
     for (uint32_t i = 0; i < t->range_count; i++) {
-        struct class *class = &s->class[t->class_of_range[i]];
+        struct class *class = &s->class[t->first_use_class_by_range[i]];
         s->first_use[class->begin + class->count++] = (struct first_use){
             t->first_use[i], first_uses_clock(s->first_uses, s->order, t->buffer[i])};
     }
@@ -135,8 +137,8 @@ static void sort_first_uses_into_classes(struct live_range_survey *s)
  * first use is ordered after f if it is listed later; else if its clock is beyond f.) If the class has first uses after
  * f in the list, but none is ordered after f, returns LIVE_RANGES_NEVER. If it has none after f in the list, returns f
  * + 1. */
-static uint32_t first_use_after(const struct live_range_survey *s, uint32_t c, uint32_t stream,
-                                uint32_t f)
+static uint32_t first_use_ordered_after(const struct live_range_survey *s, uint32_t c,
+                                        uint32_t stream, uint32_t f)
 {
     const struct first_use *row = s->first_use + s->class[c].begin;
     uint32_t low = 0, high = s->class[c].count, count = high;
@@ -155,7 +157,7 @@ static uint32_t first_use_after(const struct live_range_survey *s, uint32_t c, u
 
 /* Finds the ends of all live ranges: for each class, the latest of the ends that the ops of the free set allow. A live
  * range never ends if its free set is empty, has ops of other roles, or has only ops listed before the first use. */
-static void find_end_ops(struct live_range_survey *s)
+static void find_end_ops_of_live_ranges(struct live_range_survey *s)
 {
     const struct ir *ir = s->ir;
     const struct order *order = s->order;
@@ -176,7 +178,7 @@ static void find_end_ops(struct live_range_survey *s)
         for (uint32_t k = 0; right && k < set_count; k++)
             for (uint32_t c = 0; c < t->class_count; c++) {
                 uint32_t stream = order->stream_of_op[set[k].i - order->first_op];
-                uint32_t after = first_use_after(s, c, stream, set[k].i);
+                uint32_t after = first_use_ordered_after(s, c, stream, set[k].i);
                 end[c] = after > end[c] ? after : end[c];
             }
     }
@@ -188,9 +190,10 @@ void live_ranges_fill_first_ends(struct live_ranges *t, uint32_t begin, uint32_t
     t->op_count = ops;
     for (uint32_t i = 0; i < t->range_count; i++) {
         const uint32_t *end = live_ranges_end_ops(t, i);
-        t->first_end_op[i] = end[0];
+        t->earliest_end_op_by_range[i] = end[0];
         for (uint32_t c = 1; c < t->class_count; c++)
-            t->first_end_op[i] = end[c] < t->first_end_op[i] ? end[c] : t->first_end_op[i];
+            t->earliest_end_op_by_range[i] =
+                end[c] < t->earliest_end_op_by_range[i] ? end[c] : t->earliest_end_op_by_range[i];
     }
 }
 
@@ -216,7 +219,7 @@ static uint64_t max_live_bytes(const struct live_ranges *t, const uint32_t *end)
 
 uint64_t live_ranges_max_live_bytes(const struct live_ranges *t)
 {
-    return max_live_bytes(t, t->first_end_op);
+    return max_live_bytes(t, t->earliest_end_op_by_range);
 }
 
 void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct order *order,
@@ -227,7 +230,7 @@ void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct ord
     t->end_ops =
         heap_realloc(t->end_ops, (size_t)t->range_count * t->class_count, sizeof *t->end_ops);
     sort_first_uses_into_classes(&s);
-    find_end_ops(&s);
+    find_end_ops_of_live_ranges(&s);
     live_ranges_fill_first_ends(t, order->first_op, order->op_count);
     t->live_bytes = max_live_bytes(t, s.op_after_free_set);
     free(s.first_use);

@@ -32,10 +32,10 @@ struct live_ranges {
     uint32_t class_count;
     uint32_t *buffer;
     uint32_t *first_use; /* the op of the first use */
-    uint8_t *class_of_range;
+    uint8_t *first_use_class_by_range;
     uint32_t *end_ops; /* (count, classes) ends; one may be the op number after the last op */
     /* the least of a live range's ends: from this op on, some first uses may reuse the bytes */
-    uint32_t *first_end_op;
+    uint32_t *earliest_end_op_by_range;
     uint64_t *bytes;
     uint64_t *offset_bytes; /* where a planner places the live range */
 
@@ -62,11 +62,11 @@ uint64_t live_ranges_aligned_bytes(const struct ir *ir, uint32_t buffer);
 bool live_ranges_expand_repeats(struct live_ranges *live_ranges, const struct repeats *repeats,
                                 uint32_t role);
 
-/* Fills first_end_op from end_ops, and sets first_op and op_count: the ops of the role are begin .. begin + ops - 1. */
+/* Fills earliest_end_op_by_range from end_ops, and sets first_op and op_count: the ops of the role are begin .. begin + ops - 1. */
 void live_ranges_fill_first_ends(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 
 /* Returns the most bytes live at once if each live range lives until the first use that may reuse its bytes. No plan
- * can take fewer bytes. first_end_op must be filled, which live_ranges_of() and live_ranges_expand_repeats() do. */
+ * can take fewer bytes. earliest_end_op_by_range must be filled, which live_ranges_of() and live_ranges_expand_repeats() do. */
 uint64_t live_ranges_max_live_bytes(const struct live_ranges *live_ranges);
 
 static inline const uint32_t *live_ranges_end_ops(const struct live_ranges *t, uint32_t i)
@@ -77,8 +77,8 @@ static inline const uint32_t *live_ranges_end_ops(const struct live_ranges *t, u
 /* True if live ranges a and b must not share bytes: neither has ended when the other starts. */
 static inline bool live_ranges_conflict(const struct live_ranges *t, uint32_t a, uint32_t b)
 {
-    return live_ranges_end_ops(t, a)[t->class_of_range[b]] > t->first_use[b] &&
-           live_ranges_end_ops(t, b)[t->class_of_range[a]] > t->first_use[a];
+    return live_ranges_end_ops(t, a)[t->first_use_class_by_range[b]] > t->first_use[b] &&
+           live_ranges_end_ops(t, b)[t->first_use_class_by_range[a]] > t->first_use[a];
 }
 
 #endif

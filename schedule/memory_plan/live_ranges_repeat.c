@@ -21,14 +21,15 @@ static bool rows_correspond(const struct live_ranges *t, const struct repeats *r
                             uint32_t b, int32_t step)
 {
     int32_t value = repeats_place_of(r, t->first_use[a]).value_of_iteration;
-    if (t->class_of_range[a] != t->class_of_range[b] || t->bytes[a] != t->bytes[b] ||
-        !repeats_correspond(r, t->first_use[a], value, t->first_use[b], step))
+    if (t->first_use_class_by_range[a] != t->first_use_class_by_range[b] ||
+        t->bytes[a] != t->bytes[b] ||
+        !repeats_references_correspond(r, t->first_use[a], value, t->first_use[b], step))
         return false;
     for (uint32_t c = 0; c < t->class_count; c++) {
         uint32_t x = live_ranges_end_ops(t, a)[c], y = live_ranges_end_ops(t, b)[c];
         if (x == LIVE_RANGES_NEVER || y == LIVE_RANGES_NEVER
                 ? x != y
-                : !repeats_correspond(r, x, value, y, step))
+                : !repeats_references_correspond(r, x, value, y, step))
             return false;
     }
     return true;
@@ -56,7 +57,7 @@ static void append_copied_row(struct live_ranges *to, const struct live_ranges *
     uint32_t i = to->range_count++, first = t->first_use[at.row];
     to->buffer[i] = at.copy == 0 ? t->buffer[at.row] : IR_NONE;
     to->first_use[i] = repeats_id_of_referred_op(r, first, at.copy, first);
-    to->class_of_range[i] = t->class_of_range[at.row];
+    to->first_use_class_by_range[i] = t->first_use_class_by_range[at.row];
     to->bytes[i] = t->bytes[at.row];
     for (uint32_t c = 0; c < t->class_count; c++) {
         uint32_t end = live_ranges_end_ops(t, at.row)[c];
@@ -74,7 +75,8 @@ bool live_ranges_expand_repeats(struct live_ranges *t, const struct repeats *r, 
     for (uint32_t i = 0; i < r->run_count; i++)
         if (r->run[i].role == role && !iterations_correspond_at_gap(t, r, &r->run[i]))
             return false;
-    struct repeat_row *row = repeats_whole_rows(r, role, t->first_use, t->range_count, &count);
+    struct repeat_row *row =
+        repeats_rows_in_whole_list(r, role, t->first_use, t->range_count, &count);
     struct live_ranges whole = {.class_count = t->class_count};
     live_ranges_reserve(&whole, count + 1);
     whole.end_ops = heap_alloc((size_t)count * t->class_count + 1, sizeof *whole.end_ops);

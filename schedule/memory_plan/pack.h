@@ -22,7 +22,7 @@ uint64_t pack_in_order(struct live_ranges *live_ranges, enum pack_fit fit, uint6
 
 enum {
     /* number of live ranges above which pack_by_size() gives up */
-    PACK_BY_SIZE_MAX = 200000,
+    PACK_BY_SIZE_RANGES_MAX = 200000,
     /* number of pairs of live ranges that the first round by size may compare */
     PACK_FIRST_COMPARISONS = 10000000,
     /* number of pairs of live ranges that all rounds together may compare, if there is more than one round */

@@ -11,8 +11,8 @@
 struct size_packing {
     struct live_ranges *live_ranges;
     /* [range_count] for each live range, the first later one from which on all live ranges may reuse its bytes */
-    uint32_t *occupied_until;
-    /* [2 * leaf_count] a binary tree: for each node, the greatest `occupied_until` of the placed live ranges in its
+    uint32_t *bytes_free_again_from_range;
+    /* [2 * leaf_count] a binary tree: for each node, the greatest `bytes_free_again_from_range` of the placed live ranges in its
      * leaves */
     uint32_t *max_occupied_until;
     uint32_t leaf_count;
@@ -44,15 +44,17 @@ static void find_occupied_until(struct size_packing *p)
     const struct live_ranges *t = p->live_ranges;
     uint32_t *of_class = heap_alloc(t->range_count, sizeof *of_class);
     for (uint32_t i = 0; i < t->range_count; i++)
-        p->occupied_until[i] = i + 1;
+        p->bytes_free_again_from_range[i] = i + 1;
     for (uint32_t c = 0; c < t->class_count; c++) {
         uint32_t count = 0;
         for (uint32_t i = 0; i < t->range_count; i++)
-            if (t->class_of_range[i] == c)
+            if (t->first_use_class_by_range[i] == c)
                 of_class[count++] = i;
         for (uint32_t i = 0; i < t->range_count; i++) {
             uint32_t until = end_of_class_before(t, of_class, count, live_ranges_end_ops(t, i)[c]);
-            p->occupied_until[i] = until > p->occupied_until[i] ? until : p->occupied_until[i];
+            p->bytes_free_again_from_range[i] = until > p->bytes_free_again_from_range[i]
+                                                    ? until
+                                                    : p->bytes_free_again_from_range[i];
         }
     }
     free(of_class);
@@ -64,7 +66,7 @@ static void find_blocks(struct size_packing *p, uint32_t node, uint32_t first, u
                         uint32_t i)
 {
     const struct live_ranges *t = p->live_ranges;
-    if (first >= p->occupied_until[i] || p->max_occupied_until[node] <= i)
+    if (first >= p->bytes_free_again_from_range[i] || p->max_occupied_until[node] <= i)
         return;
     if (width > 1) {
         find_blocks(p, 2 * node, first, width / 2, i);
@@ -97,23 +99,23 @@ static void place_live_range(struct size_packing *p, uint32_t i)
     find_blocks(p, 1, 0, p->leaf_count, i);
     p->live_ranges->offset_bytes[i] = find_lowest_gap(p, p->live_ranges->bytes[i]);
     for (uint32_t node = p->leaf_count + i;
-         node > 0 && p->max_occupied_until[node] < p->occupied_until[i]; node /= 2)
-        p->max_occupied_until[node] = p->occupied_until[i];
+         node > 0 && p->max_occupied_until[node] < p->bytes_free_again_from_range[i]; node /= 2)
+        p->max_occupied_until[node] = p->bytes_free_again_from_range[i];
 }
 
 /* ---- rounds ---- */
 
 enum { ROUNDS_MAX = 16 };
 
-struct weighted_range {
+struct live_range_weight {
     double weight;
     uint32_t live_range;
 };
 
 /* Orders live ranges by falling weight, and those of equal weight by first use. */
-static int compare_weights(const void *a, const void *b)
+static int compare_ranges_by_weight(const void *a, const void *b)
 {
-    const struct weighted_range *x = a, *y = b;
+    const struct live_range_weight *x = a, *y = b;
     if (x->weight != y->weight)
         return x->weight > y->weight ? -1 : 1;
     return (x->live_range > y->live_range) - (x->live_range < y->live_range);
@@ -121,11 +123,11 @@ static int compare_weights(const void *a, const void *b)
 
 /* Places all live ranges in the order of falling weight, and those of equal weight in the order of first use. Returns
  * the end of the last byte; UINT64_MAX if this compared more than PACK_FIRST_COMPARISONS pairs. */
-static uint64_t pack_by_weight(struct size_packing *p, struct weighted_range *row)
+static uint64_t pack_by_weight(struct size_packing *p, struct live_range_weight *row)
 {
     struct live_ranges *t = p->live_ranges;
     uint64_t top = 0;
-    qsort(row, t->range_count, sizeof *row, compare_weights);
+    qsort(row, t->range_count, sizeof *row, compare_ranges_by_weight);
     memset(p->max_occupied_until, 0, (size_t)p->leaf_count * 2 * sizeof *p->max_occupied_until);
     p->comparisons = 0;
     for (uint32_t k = 0; k < t->range_count && p->comparisons <= PACK_FIRST_COMPARISONS; k++) {
@@ -138,19 +140,20 @@ static uint64_t pack_by_weight(struct size_packing *p, struct weighted_range *ro
 
 uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
 {
-    if (t->range_count > PACK_BY_SIZE_MAX)
+    if (t->range_count > PACK_BY_SIZE_RANGES_MAX)
         return UINT64_MAX;
     struct size_packing p = {.live_ranges = t, .leaf_count = 1};
     while (p.leaf_count < t->range_count)
         p.leaf_count *= 2;
-    p.occupied_until = heap_alloc(t->range_count, sizeof *p.occupied_until);
+    p.bytes_free_again_from_range =
+        heap_alloc(t->range_count, sizeof *p.bytes_free_again_from_range);
     p.max_occupied_until = heap_alloc((size_t)p.leaf_count * 2, sizeof *p.max_occupied_until);
     p.block = heap_alloc(t->range_count, sizeof *p.block);
     find_occupied_until(&p);
-    struct weighted_range *row = heap_alloc(t->range_count, sizeof *row);
+    struct live_range_weight *row = heap_alloc(t->range_count, sizeof *row);
     uint64_t *best = heap_alloc(t->range_count, sizeof *best), least = UINT64_MAX, comparisons = 0;
     for (uint32_t i = 0; i < t->range_count; i++)
-        row[i] = (struct weighted_range){(double)t->bytes[i], i};
+        row[i] = (struct live_range_weight){(double)t->bytes[i], i};
     for (int round = 0; round < ROUNDS_MAX && least > enough; round++) {
         /* this round may compare as many pairs as the one before it */
         if (comparisons + p.comparisons > PACK_ROUNDS_COMPARISONS)
@@ -165,7 +168,7 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
                 row[k].weight *= 2;
     }
     memcpy(t->offset_bytes, best, t->range_count * sizeof *best);
-    free(p.occupied_until);
+    free(p.bytes_free_again_from_range);
     free(p.max_occupied_until);
     free(p.block);
     free(row);

@@ -24,7 +24,7 @@ struct hole_list {
 };
 
 /* Adds the bytes of live range i, which has ended for some class, as a hole. */
-static void add_hole(struct hole_list *h, uint32_t i)
+static void add_hole_of_ended_range(struct hole_list *h, uint32_t i)
 {
     uint64_t begin = h->t->offset_bytes[i];
     uint32_t open_from = 0;
@@ -60,7 +60,8 @@ static inline bool may_reuse_hole(const struct live_ranges *t, const struct reus
                                   uint32_t i)
 {
     return hole->reusable_from_op <= t->first_use[i] ||
-           live_ranges_end_ops(t, hole->last_live_range_with_bytes)[t->class_of_range[i]] <=
+           live_ranges_end_ops(t,
+                               hole->last_live_range_with_bytes)[t->first_use_class_by_range[i]] <=
                t->first_use[i];
 }
 
@@ -122,11 +123,11 @@ uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
     for (uint32_t i = 0; i < t->range_count && holes.first_untouched_byte <= most; i++) {
         for (; now <= t->first_use[i]; now++)
             for (uint32_t k = head[now - t->first_op]; k != IR_NONE; k = next[k])
-                add_hole(&holes, k);
+                add_hole_of_ended_range(&holes, k);
         place_in_free_run(&holes, t->offset_bytes, i, fit);
-        if (t->first_end_op[i] == LIVE_RANGES_NEVER)
+        if (t->earliest_end_op_by_range[i] == LIVE_RANGES_NEVER)
             continue;
-        uint32_t *list = &head[t->first_end_op[i] - t->first_op];
+        uint32_t *list = &head[t->earliest_end_op_by_range[i] - t->first_op];
         next[i] = *list;
         *list = i;
     }

@@ -13,13 +13,13 @@ enum { WASTE_PARTS = 128 }; /* an arena may waste 1 part in 128 of the lower bou
 
 /* Ways to pack, in the order in which they are tried. Each of them wastes least in some schedules (docs/ir.md,
  * "Lifetimes"). */
-enum packing_way { WAY_FIRST_FIT, WAY_BEST_FIT, WAY_BY_SIZE, WAY_COUNT };
+enum packing_method { WAY_FIRST_FIT, WAY_BEST_FIT, WAY_BY_SIZE, WAY_COUNT };
 
 /* Gives offsets to the live ranges of one memory, after `base` bytes of persistent buffers, and sets the figures of
  * this memory. tight: tries the ways to pack until one wastes little, and takes the best; false: uses only the
  * first. */
-static void plan_one_memory(struct ir *ir, struct live_ranges *t, bool tight, int memory,
-                            uint64_t base, struct offsets_figures *figures)
+static void plan_offsets_of_memory(struct ir *ir, struct live_ranges *t, bool tight, int memory,
+                                   uint64_t base, struct offsets_memory_figures *figures)
 {
     uint64_t held = t->range_count > 0 ? live_ranges_max_live_bytes(t) : 0;
     uint64_t enough = held + (base + held) / WASTE_PARTS,
@@ -57,7 +57,7 @@ static void place_persistent(struct ir *ir, uint32_t role, unsigned memories,
 
 bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                        const struct first_uses *first_uses, struct offsets_scope scope,
-                       struct offsets_figures *figures)
+                       struct offsets_memory_figures *figures)
 {
     struct order own_order = {0};
     struct first_uses own_first_uses = {0};
@@ -72,7 +72,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
         return true;
     }
     if (!order) {
-        order_compute_role(&own_order, ir, role);
+        order_compute_clocks_of_role(&own_order, ir, role);
         first_uses_of_role(&own_first_uses, ir, &own_order);
         order = &own_order;
         first_uses = &own_first_uses;
@@ -84,7 +84,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
         is_planned = ir->repeats.copies_per_gap == 0 || live_ranges.range_count == 0 ||
                      live_ranges_expand_repeats(&live_ranges, &ir->repeats, role);
         if (is_planned)
-            plan_one_memory(ir, &live_ranges, scope.is_tight, m, base[m], figures);
+            plan_offsets_of_memory(ir, &live_ranges, scope.is_tight, m, base[m], figures);
     }
     live_ranges_release(&live_ranges);
     first_uses_release(&own_first_uses);
@@ -94,7 +94,8 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
 
 /* ---- roles, one after another ---- */
 
-static uint32_t largest_role(const struct offsets_figures *of, uint32_t roles, int memory)
+static uint32_t role_with_largest_arena(const struct offsets_memory_figures *of, uint32_t roles,
+                                        int memory)
 {
     uint32_t most = 0;
     for (uint32_t role = 1; role < roles; role++)
@@ -103,10 +104,10 @@ static uint32_t largest_role(const struct offsets_figures *of, uint32_t roles, i
     return most;
 }
 
-void offsets_plan(struct ir *ir, struct offsets_figures *figures)
+void offsets_plan(struct ir *ir, struct offsets_memory_figures *figures)
 {
     uint32_t roles = ir->role_count > 0 ? ir->role_count : 1;
-    struct offsets_figures *of = heap_zalloc(roles, sizeof *of);
+    struct offsets_memory_figures *of = heap_zalloc(roles, sizeof *of);
     for (uint32_t role = 0; role < roles; role++)
         offsets_plan_role(ir, role, NULL, NULL,
                           (struct offsets_scope){OFFSETS_ALL_MEMORIES, .is_tight = roles == 1},
@@ -114,7 +115,7 @@ void offsets_plan(struct ir *ir, struct offsets_figures *figures)
     if (roles > 1)
         offsets_replan_largest(ir, OFFSETS_ALL_MEMORIES, of);
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        const struct offsets_figures *most = &of[largest_role(of, roles, m)];
+        const struct offsets_memory_figures *most = &of[role_with_largest_arena(of, roles, m)];
         ir->planned_bytes[m] = most->planned_bytes[m];
         if (figures == NULL)
             continue;
@@ -125,13 +126,13 @@ void offsets_plan(struct ir *ir, struct offsets_figures *figures)
     free(of);
 }
 
-void offsets_replan_largest(struct ir *ir, unsigned memories, struct offsets_figures *of)
+void offsets_replan_largest(struct ir *ir, unsigned memories, struct offsets_memory_figures *of)
 {
     bool *tight = heap_zalloc(ir->role_count, sizeof *tight);
     for (int m = 0; m < MEMORY_COUNT; m++)
         for (;;) {
-            uint32_t role = largest_role(of, ir->role_count, m);
-            const struct offsets_figures *most = &of[role];
+            uint32_t role = role_with_largest_arena(of, ir->role_count, m);
+            const struct offsets_memory_figures *most = &of[role];
             if (tight[role] || most->planned_bytes[m] <=
                                    most->max_live_bytes[m] + most->max_live_bytes[m] / WASTE_PARTS)
                 break;
@@ -140,6 +141,6 @@ void offsets_replan_largest(struct ir *ir, unsigned memories, struct offsets_fig
             tight[role] = true;
         }
     for (int m = 0; m < MEMORY_COUNT; m++)
-        ir->planned_bytes[m] = of[largest_role(of, ir->role_count, m)].planned_bytes[m];
+        ir->planned_bytes[m] = of[role_with_largest_arena(of, ir->role_count, m)].planned_bytes[m];
     free(tight);
 }

@@ -14,7 +14,7 @@ struct first_uses;
 struct order;
 
 /* Bytes of each memory, for one role; from offsets_plan(), those of the role with the largest arena. */
-struct offsets_figures {
+struct offsets_memory_figures {
     uint64_t planned_bytes[MEMORY_COUNT];
     /* the most bytes live at once if ops ran one after another in list order */
     uint64_t live_bytes[MEMORY_COUNT];
@@ -27,7 +27,7 @@ struct offsets_figures {
 /* Plans an offset for every buffer from the free sets, with one arena for each memory and role, and sets
  * ir->planned_bytes. live_ranges_aligned_bytes() gives the sizes. A buffer that is not persistent and that no op uses
  * gets offset UINT64_MAX. Equal irs get equal offsets. figures: NULL, or receives how well the plan succeeded. */
-void offsets_plan(struct ir *ir, struct offsets_figures *figures);
+void offsets_plan(struct ir *ir, struct offsets_memory_figures *figures);
 
 /* Which of a role's memories are planned, and how well. */
 struct offsets_scope {
@@ -43,12 +43,12 @@ struct offsets_scope {
  * returns false if the short list does not represent that list. */
 bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                        const struct first_uses *first_uses, struct offsets_scope scope,
-                       struct offsets_figures *figures);
+                       struct offsets_memory_figures *figures);
 
 /* Completes a plan whose roles were all planned quickly. For each memory it plans the role with the largest arena
  * again, carefully, until the role whose arena is largest was planned carefully or wastes at most 1 part in 128. Sets
  * ir->planned_bytes. memories: a bit for each memory that is planned; of: the figures of each role, which it
  * updates. */
-void offsets_replan_largest(struct ir *ir, unsigned memories, struct offsets_figures *of);
+void offsets_replan_largest(struct ir *ir, unsigned memories, struct offsets_memory_figures *of);
 
 #endif

@@ -16,8 +16,8 @@ struct action_positions {
     uint32_t *position_of;
 };
 
-static struct action_positions action_places_of(const struct choices *c, uint32_t stage,
-                                                const struct actions *of)
+static struct action_positions index_actions_of_stage(const struct choices *c, uint32_t stage,
+                                                      const struct actions *of)
 {
     struct action_positions p = {c, stage, pipeline_chunks_of_one_stage(c), pipeline_unit_count(c),
                                  NULL};
@@ -53,7 +53,7 @@ static void find_acks_of_peer(const struct action_positions *own, const struct a
 {
     struct actions theirs = {0};
     pipeline_order(&theirs, own->c, peer);
-    struct action_positions places = action_places_of(own->c, peer, &theirs);
+    struct action_positions places = index_actions_of_stage(own->c, peer, &theirs);
     uint32_t *answer = heap_alloc((size_t)theirs.count + 1, sizeof *answer);
     answer[theirs.count] = PIPELINE_NO_ACTION;
     /* answer[i]: the action of this stage that reads the peer's next message to it, made by the peer's action i or a
@@ -77,7 +77,7 @@ static void find_acks_of_peer(const struct action_positions *own, const struct a
 void pipeline_implicit_acks(const struct choices *c, uint32_t stage, const struct actions *actions,
                             uint32_t *ack_action)
 {
-    struct action_positions own = action_places_of(c, stage, actions);
+    struct action_positions own = index_actions_of_stage(c, stage, actions);
     memset(ack_action, 0xff, actions->count * sizeof *ack_action);
     for (uint32_t peer = 0; peer < c->pp; peer++)
         if (peer != stage)

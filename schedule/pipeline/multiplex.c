@@ -9,7 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct stage_span multiplex_stages_of(const struct choices *c, uint32_t chunk, uint32_t subsequence)
+struct stage_span multiplex_stages_of_subsequence(const struct choices *c, uint32_t chunk,
+                                                  uint32_t subsequence)
 {
     if (!pipeline_of_choices(c)->is_multiplexed)
         return (struct stage_span){pipeline_stage_of_chunk(c, chunk), 1};
@@ -66,7 +67,8 @@ static void append_token_conditions(struct text *out, const struct choices *c)
         int64_t tokens = pipeline_tokens_before(c, i + 1) - pipeline_tokens_before(c, i),
                 would = tokens;
         for (uint32_t chunk = 0; chunk < c->pp; chunk++) {
-            int64_t cut = min_tokens_to_cut(tokens, c->tp, multiplex_stages_of(c, chunk, i).count);
+            int64_t cut = min_tokens_to_cut(tokens, c->tp,
+                                            multiplex_stages_of_subsequence(c, chunk, i).count);
             would = cut > would ? cut : would;
         }
         if (would == tokens)
@@ -109,12 +111,12 @@ struct greedy_state {
 
 /* Returns the time at which the chunk's next subsequence can start; negative: the chunk has none left, or it must wait
  * for the chunk before it. */
-static double earliest_start(const struct greedy_state *g, uint32_t chunk)
+static double earliest_start_of_next_task(const struct greedy_state *g, uint32_t chunk)
 {
     uint32_t n = g->c->subsequences, s = g->next[chunk];
     if (s == n || (chunk > 0 && g->next[chunk - 1] <= s))
         return -1;
-    struct stage_span share = multiplex_stages_of(g->c, chunk, s);
+    struct stage_span share = multiplex_stages_of_subsequence(g->c, chunk, s);
     double start = s > 0 ? g->task_ended_at[chunk * n + s - 1] : 0;
     if (chunk > 0 && g->task_ended_at[(chunk - 1) * n + s] > start)
         start = g->task_ended_at[(chunk - 1) * n + s];
@@ -128,11 +130,11 @@ static double earliest_start(const struct greedy_state *g, uint32_t chunk)
 
 /* True if the next task of `chunk`, which can start at `start`, comes before that of chunk `best`: it starts earlier,
  * or more stages share it, or its subsequence is an earlier one. */
-static bool is_better_choice(const struct greedy_state *g, uint32_t chunk, double start,
-                             uint32_t best, double best_start)
+static bool is_better_next_task(const struct greedy_state *g, uint32_t chunk, double start,
+                                uint32_t best, double best_start)
 {
-    uint32_t count = multiplex_stages_of(g->c, chunk, g->next[chunk]).count;
-    uint32_t best_count = multiplex_stages_of(g->c, best, g->next[best]).count;
+    uint32_t count = multiplex_stages_of_subsequence(g->c, chunk, g->next[chunk]).count;
+    uint32_t best_count = multiplex_stages_of_subsequence(g->c, best, g->next[best]).count;
     if (fabs(start - best_start) > START_TIME_TOLERANCE * best_start)
         return start < best_start;
     if (count != best_count)
@@ -168,15 +170,15 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
         uint32_t best = c->pp;
         double best_start = 0;
         for (uint32_t chunk = 0; chunk < c->pp; chunk++) {
-            double start = earliest_start(&g, chunk);
+            double start = earliest_start_of_next_task(&g, chunk);
             if (start < 0 ||
-                (best < c->pp && !is_better_choice(&g, chunk, start, best, best_start)))
+                (best < c->pp && !is_better_next_task(&g, chunk, start, best, best_start)))
                 continue;
             best = chunk;
             best_start = start;
         }
         assert(best < c->pp && "the lowest chunk with subsequences left can start");
-        struct stage_span share = multiplex_stages_of(c, best, g.next[best]);
+        struct stage_span share = multiplex_stages_of_subsequence(c, best, g.next[best]);
         double end = best_start + duration_of_last_piece(c, g.next[best], share);
         for (uint32_t i = share.first_stage; i < share.first_stage + share.count; i++)
             g.stage_free_at[i] = end;
@@ -196,7 +198,7 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
 static void add_actions_of_task(struct actions *actions, const struct choices *c, uint32_t stage,
                                 const struct chunk_task *t, uint32_t unit, bool forward)
 {
-    struct stage_span share = multiplex_stages_of(c, t->chunk, t->subsequence);
+    struct stage_span share = multiplex_stages_of_subsequence(c, t->chunk, t->subsequence);
     bool takes_part = stage - share.first_stage < share.count;
     /* the first of the last subsequences, which the stages before the owner share */
     uint32_t last = multiplex_shared_back_begin(c, t->chunk);

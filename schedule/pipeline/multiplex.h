@@ -19,8 +19,8 @@ struct stage_span {
 
 /* Returns the stages that share a subsequence in a chunk. In a pipeline whose stages do not share, that is the one
  * stage of the chunk. */
-struct stage_span multiplex_stages_of(const struct choices *choices, uint32_t chunk,
-                                      uint32_t subsequence);
+struct stage_span multiplex_stages_of_subsequence(const struct choices *choices, uint32_t chunk,
+                                                  uint32_t subsequence);
 
 /* The shared subsequences of a chunk are its first ones and its last ones. multiplex_shared_front_count() returns the number
  * of the first ones. multiplex_shared_back_begin() returns the first of the last ones; the number of all subsequences if there

@@ -4,7 +4,7 @@
 
 /* Returns the unit of backward number j of a stage. Micro-batches are in order; the subsequences of each go from the
  * last to the first, because the gradients of early keys and values need all later queries. */
-static uint32_t backward_unit(const struct choices *c, uint32_t j)
+static uint32_t unit_of_nth_backward(const struct choices *c, uint32_t j)
 {
     uint32_t k = c->subsequences;
     return j / k * k + (k - 1 - j % k);
@@ -60,17 +60,17 @@ void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stag
     for (uint32_t j = 0; j < units; j++) {
         if (warm + j < units)
             actions_add(a, ACTION_FORWARD, 0, warm + j);
-        actions_add(a, ACTION_BACKWARD, 0, backward_unit(c, j));
+        actions_add(a, ACTION_BACKWARD, 0, unit_of_nth_backward(c, j));
         if (splits && j >= stage)
-            actions_add(a, ACTION_WEIGHT_GRADIENTS, 0, backward_unit(c, weights++));
+            actions_add(a, ACTION_WEIGHT_GRADIENTS, 0, unit_of_nth_backward(c, weights++));
     }
     while (splits && weights < units)
-        actions_add(a, ACTION_WEIGHT_GRADIENTS, 0, backward_unit(c, weights++));
+        actions_add(a, ACTION_WEIGHT_GRADIENTS, 0, unit_of_nth_backward(c, weights++));
 }
 
 /* Adds forward or backward number i of interleaved 1F1B (Narayanan et al., section 2.2): pp units go through the
  * stage's first chunk, the same units through its second, and so on; the number of units is a multiple of pp. In the
- * backward the chunks come in reverse order, and the units of each chunk in the order of backward_unit(). with_next:
+ * backward the chunks come in reverse order, and the units of each chunk in the order of unit_of_nth_backward(). with_next:
  * the next action is emitted beside this forward. */
 static void add_interleaved(struct actions *a, const struct choices *c, enum action_kind kind,
                             uint32_t i, bool with_next)
@@ -82,7 +82,7 @@ static void add_interleaved(struct actions *a, const struct choices *c, enum act
     else if (kind == ACTION_FORWARD)
         actions_add(a, kind, chunk, unit);
     else
-        actions_add(a, kind, v - 1 - chunk, backward_unit(c, unit));
+        actions_add(a, kind, v - 1 - chunk, unit_of_nth_backward(c, unit));
 }
 
 /* Returns how many more forwards interleaved 1F1B needs at its start if micro-batches are cut into k subsequences. The
@@ -139,7 +139,7 @@ static void zb_v_next(struct zb_v *z, enum action_kind kind, uint32_t chunk)
     uint32_t i = z->done_actions[kind][chunk]++;
     if (i < z->units)
         actions_add(z->actions, kind, chunk,
-                    kind == ACTION_FORWARD ? i : backward_unit(z->choices, i));
+                    kind == ACTION_FORWARD ? i : unit_of_nth_backward(z->choices, i));
 }
 
 static void zb_v_backward(struct zb_v *z, uint32_t chunk)

@@ -30,7 +30,8 @@ struct partition_search {
 };
 
 /* Returns a root of a function whose values at `low` and `high` have different signs. */
-static double find_root(double (*function)(double, void *), void *context, double low, double high)
+static double find_root_of_function(double (*function)(double, void *), void *context, double low,
+                                    double high)
 {
     gsl_function f = {function, context};
     gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
@@ -62,7 +63,7 @@ static double piece_end(const struct partition *p, double begin, double target_s
     double all = (double)p->tokens;
     if (piece_seconds_over_target(all, &search) <= 0)
         return all;
-    return find_root(piece_seconds_over_target, &search, begin, all);
+    return find_root_of_function(piece_seconds_over_target, &search, begin, all);
 }
 
 /* Returns by how many seconds the last piece takes longer than target_s if each piece before it takes target_s. */
@@ -80,8 +81,8 @@ static void find_lengths_by_time(const struct partition *p, int64_t *length)
 {
     struct partition_search search = {.p = p};
     double all_s = p->seconds(p->context, 0, (double)p->tokens);
-    double target_s =
-        find_root(last_piece_excess_s, &search, all_s / (double)p->piece_count * 1e-3, all_s);
+    double target_s = find_root_of_function(last_piece_excess_s, &search,
+                                            all_s / (double)p->piece_count * 1e-3, all_s);
     double begin = 0;
     for (int64_t i = 0; i < p->piece_count; i++) {
         double end = i + 1 < p->piece_count ? piece_end(p, begin, target_s) : (double)p->tokens;

@@ -12,7 +12,7 @@ struct first_event_of_storage {
     uint32_t storage;
 };
 
-static int compare_first_events(const void *a, const void *b)
+static int compare_storages_by_first_event(const void *a, const void *b)
 {
     const struct first_event_of_storage *x = a, *y = b;
     if (x->first_event != y->first_event)
@@ -33,7 +33,7 @@ void recorded_memory_open(struct recorded_schedule_builder *m)
         m->buffer[i] = (buffer_id){IR_NONE};
         start[i] = (struct first_event_of_storage){m->recording->storage[i].first_event, i};
     }
-    qsort(start, count, sizeof *start, compare_first_events);
+    qsort(start, count, sizeof *start, compare_storages_by_first_event);
     for (uint32_t i = 0; i < count; i++)
         m->storages_by_first_event[i] = start[i].storage;
     free(start);
@@ -113,7 +113,8 @@ struct view recorded_make_wire_buffer(struct recorded_schedule_builder *m,
 /* ---- first writes and free sets ---- */
 
 void recorded_set_first_writer(struct recorded_schedule_builder *m,
-                               const struct recorded_first_writes *first_writes, uint32_t op)
+                               const struct recorded_first_written_storages *first_writes,
+                               uint32_t op)
 {
     for (uint8_t i = 0; i < first_writes->count; i++)
         m->first_writer_of_storage[first_writes->storage[i]] = op;
@@ -121,7 +122,7 @@ void recorded_set_first_writer(struct recorded_schedule_builder *m,
 
 /* Adds an op without cost that writes the storages of the list first, and empties the list. */
 static void add_op_that_first_writes(struct recorded_schedule_builder *m,
-                                     struct recorded_first_writes *first_writes)
+                                     struct recorded_first_written_storages *first_writes)
 {
     if (first_writes->count > 0)
         recorded_set_first_writer(m, first_writes, recorded_add_first_write(m, first_writes));
@@ -129,19 +130,20 @@ static void add_op_that_first_writes(struct recorded_schedule_builder *m,
 }
 
 void recorded_make_buffers_up_to_event(struct recorded_schedule_builder *m, uint32_t number,
-                                       struct recorded_first_writes *with_op, uint8_t room)
+                                       struct recorded_first_written_storages *with_op,
+                                       uint8_t room)
 {
-    struct recorded_first_writes before = {.count = 0};
+    struct recorded_first_written_storages before = {.count = 0};
     with_op->count = 0;
-    for (; m->written_storages < m->recording->storage_count; m->written_storages++) {
-        const uint32_t storage = m->storages_by_first_event[m->written_storages];
+    for (; m->written_storage_count < m->recording->storage_count; m->written_storage_count++) {
+        const uint32_t storage = m->storages_by_first_event[m->written_storage_count];
         const struct step_storage *s = &m->recording->storage[storage];
         if (s->first_event > (int64_t)number)
             break;
         if (s->bytes == 0)
             continue;
         const bool gone = s->last_event >= 0 && s->last_event <= (int64_t)number;
-        struct recorded_first_writes *to =
+        struct recorded_first_written_storages *to =
             s->first_event >= 0 && !gone && with_op->count < room ? with_op : &before;
         m->buffer[storage] = add_buffer(m, storage, number);
         to->storage[to->count] = storage;

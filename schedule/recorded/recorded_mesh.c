@@ -16,8 +16,8 @@ struct rank_progression {
 enum { CUTS_MAX = 64 };
 
 /* Splits a group into progressions and returns their number; 0 if it has one rank or is no product of progressions. */
-static uint32_t split_group(const struct step_group *group,
-                            struct rank_progression out[MESH_AXES_MAX])
+static uint32_t split_group_into_progressions(const struct step_group *group,
+                                              struct rank_progression out[MESH_AXES_MAX])
 {
     uint32_t count = 0;
     for (int64_t done = 1; done < group->rank_count; count++) {
@@ -47,18 +47,18 @@ static uint32_t split_group(const struct step_group *group,
 
 /* The mesh's axes: axis k has the stride strides[k] and the size strides[k + 1] / strides[k]. strides[0] is 1, the last
  * one is the number of ranks, and each is a multiple of the one before it. */
-struct axis_strides {
+struct mesh_axis_strides {
     int64_t strides[CUTS_MAX];
     uint32_t count;
 };
 
 /* Adds the strides that a group needs. Returns false if there is no mesh on which this group and all earlier ones
  * lie. */
-static bool add_strides_of_group(struct axis_strides *cuts, const struct step_group *group,
+static bool add_strides_of_group(struct mesh_axis_strides *cuts, const struct step_group *group,
                                  int64_t world)
 {
     struct rank_progression p[MESH_AXES_MAX];
-    const uint32_t parts = split_group(group, p);
+    const uint32_t parts = split_group_into_progressions(group, p);
     if (parts == 0 && group->rank_count > 1)
         return false;
     for (uint32_t k = 0; k < parts; k++) {
@@ -81,7 +81,7 @@ static bool add_strides_of_group(struct axis_strides *cuts, const struct step_gr
 }
 
 /* Returns a group of the recorded ranks, in ascending order. The caller frees its member `ranks`. */
-static struct step_group recorded_ranks(const struct recorded_schedule_builder *m)
+static struct step_group group_of_recorded_ranks(const struct recorded_schedule_builder *m)
 {
     struct step_group ranks = {.key = "", .name = "", .rank_count = m->recording_count};
     ranks.ranks = heap_alloc(m->recording_count, sizeof *ranks.ranks);
@@ -103,12 +103,12 @@ static enum status refuse_rank_group(const struct recorded_schedule_builder *m,
 }
 
 static enum status find_axis_strides(const struct recorded_schedule_builder *m,
-                                     struct axis_strides *cuts)
+                                     struct mesh_axis_strides *cuts)
 {
     const uint32_t world = m->recordings[0].world_size;
-    struct step_group ranks = recorded_ranks(m);
+    struct step_group ranks = group_of_recorded_ranks(m);
     enum status status = STATUS_OK;
-    *cuts = (struct axis_strides){{1, world}, 2};
+    *cuts = (struct mesh_axis_strides){{1, world}, 2};
     for (uint32_t i = 0; i < m->recording_count && status == STATUS_OK; i++)
         for (uint32_t g = 0; g < m->recordings[i].group_count && status == STATUS_OK; g++) {
             const struct step_group *group = &m->recordings[i].group[g];
@@ -132,7 +132,7 @@ static uint32_t axes_of_group(const struct mesh *mesh, const struct step_group *
                               struct axis_set axes[MESH_AXES_MAX])
 {
     struct rank_progression p[MESH_AXES_MAX];
-    const uint32_t parts = split_group(group, p);
+    const uint32_t parts = split_group_into_progressions(group, p);
     int64_t apart = mesh_rank_count(mesh);
     uint32_t count = 0;
     for (uint32_t a = 0; a < mesh->axis_count; a++) {
@@ -195,7 +195,7 @@ void recorded_add_groups(struct recorded_schedule_builder *m)
 
 void recorded_add_role(struct recorded_schedule_builder *m)
 {
-    struct step_group ranks = recorded_ranks(m);
+    struct step_group ranks = group_of_recorded_ranks(m);
     struct axis_set axes[MESH_AXES_MAX];
     uint32_t coordinate[MESH_AXES_MAX];
     char name[MESH_NAME_MAX];
@@ -214,7 +214,7 @@ void recorded_add_role(struct recorded_schedule_builder *m)
 
 enum status recorded_make_mesh(struct recorded_schedule_builder *m)
 {
-    struct axis_strides cuts;
+    struct mesh_axis_strides cuts;
     struct mesh *mesh = &m->ir->mesh;
     enum status status = find_axis_strides(m, &cuts);
     if (status != STATUS_OK)

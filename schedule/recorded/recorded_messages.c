@@ -18,7 +18,7 @@ bool recorded_is_message(const struct step_event *event)
            (recorded_is_send(event) || strstr(event->op_name, "c10d.recv") != NULL);
 }
 
-int64_t recorded_index_in(const struct step_group *group, int64_t rank)
+int64_t recorded_index_of_rank_in_group(const struct step_group *group, int64_t rank)
 {
     for (uint32_t i = 0; i < group->rank_count; i++)
         if (group->ranks[i] == rank)
@@ -36,15 +36,16 @@ static int64_t ring_distance_of(const struct recorded_schedule_builder *m,
     if (event->group == UINT32_MAX)
         return 0;
     const struct step_group *group = &m->recording->group[event->group];
-    const int64_t own = recorded_index_in(group, m->recording->rank),
-                  peer = recorded_index_in(group, event->peer_rank);
+    const int64_t own = recorded_index_of_rank_in_group(group, m->recording->rank),
+                  peer = recorded_index_of_rank_in_group(group, event->peer_rank);
     if (own < 0 || peer < 0)
         return 0;
     const int64_t by = recorded_is_send(event) ? peer - own : own - peer;
     return (by + group->rank_count) % group->rank_count;
 }
 
-uint32_t recorded_ring_partner(const struct recorded_schedule_builder *m, uint32_t number)
+uint32_t recorded_other_half_of_ring_shift(const struct recorded_schedule_builder *m,
+                                           uint32_t number)
 {
     enum { WITHIN = 64 }; /* messages of a batch are issued one after the other */
     const struct step_event *event = &m->recording->event[number];
@@ -67,8 +68,8 @@ uint32_t recorded_ring_partner(const struct recorded_schedule_builder *m, uint32
 /* ---- stages ---- */
 
 /* Returns the recording of a rank; NULL: there is none. */
-static const struct step_recording *recording_of(const struct recorded_schedule_builder *m,
-                                                 int64_t rank)
+static const struct step_recording *recording_of_rank(const struct recorded_schedule_builder *m,
+                                                      int64_t rank)
 {
     for (uint32_t i = 0; i < m->recording_count; i++)
         if (m->recordings[i].rank == rank)
@@ -80,7 +81,7 @@ bool recorded_is_between_stages(const struct recorded_schedule_builder *m,
                                 const struct step_event *event)
 {
     return event->group != UINT32_MAX && event->peer_rank != m->recording->rank &&
-           recording_of(m, event->peer_rank) != NULL;
+           recording_of_rank(m, event->peer_rank) != NULL;
 }
 
 static enum status check_ranks(const struct recorded_schedule_builder *m)
@@ -112,8 +113,9 @@ static bool same_group(const struct step_group *a, const struct step_group *b)
 
 /* Returns the next event, from `from` on, that is a send to rank `peer` in a group (sends false: a receive from it);
  * r->event_count if there is none. */
-static uint32_t find_next_in_queue(const struct step_recording *r, uint32_t from, bool sends,
-                                   uint32_t peer, const struct step_group *group)
+static uint32_t find_next_message_with_peer(const struct step_recording *r, uint32_t from,
+                                            bool sends, uint32_t peer,
+                                            const struct step_group *group)
 {
     uint32_t i = from;
     for (; i < r->event_count; i++) {
@@ -135,8 +137,8 @@ static enum status match_messages_of_pair(struct recorded_schedule_builder *m,
     const struct step_group *of = &from->group[group];
     uint32_t send = 0, receive = 0, matched = 0;
     for (;; send++, receive++, matched++) {
-        send = find_next_in_queue(from, send, true, to->rank, of);
-        receive = find_next_in_queue(to, receive, false, from->rank, of);
+        send = find_next_message_with_peer(from, send, true, to->rank, of);
+        receive = find_next_message_with_peer(to, receive, false, from->rank, of);
         if (send == from->event_count && receive == to->event_count)
             return STATUS_OK;
         if (receive == to->event_count)
@@ -176,15 +178,16 @@ static bool has_group(const struct step_recording *r, uint32_t count,
 }
 
 /* Reports an error if a receive from the current recording's rank is in a group that this rank does not have. */
-static enum status check_receives(struct recorded_schedule_builder *m,
-                                  const struct step_recording *to)
+static enum status check_groups_of_receives(struct recorded_schedule_builder *m,
+                                            const struct step_recording *to)
 {
     const struct step_recording *from = m->recording;
     for (uint32_t g = 0; g < to->group_count; g++) {
         const struct step_group *group = &to->group[g];
-        if (recorded_index_in(group, from->rank) < 0 || has_group(from, from->group_count, group))
+        if (recorded_index_of_rank_in_group(group, from->rank) < 0 ||
+            has_group(from, from->group_count, group))
             continue;
-        const uint32_t receive = find_next_in_queue(to, 0, false, from->rank, group);
+        const uint32_t receive = find_next_message_with_peer(to, 0, false, from->rank, group);
         if (receive == to->event_count)
             continue;
         m->recording = to;
@@ -198,16 +201,17 @@ static enum status check_receives(struct recorded_schedule_builder *m,
 
 /* Does what match_messages_of_pair() does for all groups of the two ranks. It is an error if the receiver receives in a
  * group that the sender does not have. */
-static enum status match_ranks(struct recorded_schedule_builder *m, const struct step_recording *to)
+static enum status match_sends_with_receives_of_ranks(struct recorded_schedule_builder *m,
+                                                      const struct step_recording *to)
 {
     const struct step_recording *from = m->recording;
     enum status status = STATUS_OK;
     for (uint32_t g = 0; g < from->group_count && status == STATUS_OK; g++) {
         const struct step_group *group = &from->group[g];
-        if (recorded_index_in(group, to->rank) >= 0 && !has_group(from, g, group))
+        if (recorded_index_of_rank_in_group(group, to->rank) >= 0 && !has_group(from, g, group))
             status = match_messages_of_pair(m, to, g);
     }
-    return status == STATUS_OK ? check_receives(m, to) : status;
+    return status == STATUS_OK ? check_groups_of_receives(m, to) : status;
 }
 
 enum status recorded_match_messages(struct recorded_schedule_builder *m)
@@ -217,7 +221,7 @@ enum status recorded_match_messages(struct recorded_schedule_builder *m)
         for (uint32_t k = 0; k < m->recording_count && status == STATUS_OK; k++) {
             m->recording = &m->recordings[i];
             if (i != k)
-                status = match_ranks(m, &m->recordings[k]);
+                status = match_sends_with_receives_of_ranks(m, &m->recordings[k]);
         }
     return status;
 }
@@ -234,14 +238,14 @@ enum status recorded_message_work(const struct recorded_schedule_builder *m, uin
         const struct step_group *group = &m->recording->group[event->group];
         *work = (struct work){.kind = sends ? WORK_SEND : WORK_RECV};
         work->p2p.group = m->schedule_group_by_program_group[event->group];
-        work->p2p.by = recorded_index_in(group, event->peer_rank) -
-                       recorded_index_in(group, m->recording->rank);
+        work->p2p.by = recorded_index_of_rank_in_group(group, event->peer_rank) -
+                       recorded_index_of_rank_in_group(group, m->recording->rank);
         work->p2p.bytes = bytes;
         work->p2p.channel = m->schedule_group_by_program_group
                                 [event->group]; /* two groups may connect the same ranks */
         return STATUS_OK;
     }
-    if (recorded_ring_partner(m, number) == IR_NONE)
+    if (recorded_other_half_of_ring_shift(m, number) == IR_NONE)
         return recorded_report_event_error(
             m, number,
             "a message %s rank %lld, whose step is not given: of a pipeline give one recording of "

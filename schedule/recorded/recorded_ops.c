@@ -146,14 +146,14 @@ static void wait_for_pending_collective(struct recorded_schedule_builder *m,
 struct collective_or_copy {
     struct work work;
     uint8_t stream;
-    bool is_queued; /* it is in the queue of its group, and its stream goes on */
+    bool runs_in_queue_of_group; /* it is in the queue of its group, and its stream goes on */
 };
 
-static struct program_stream *queue_of_event(struct recorded_schedule_builder *m,
-                                             const struct step_event *event,
-                                             enum message_queue_kind queue)
+static struct program_stream *message_queue_of_event(struct recorded_schedule_builder *m,
+                                                     const struct step_event *event,
+                                                     enum recorded_queue_kind queue)
 {
-    const int64_t peer = queue == QUEUE_BATCHES ? 0 : event->peer_rank;
+    const int64_t peer = queue == QUEUE_OF_BATCHES ? 0 : event->peer_rank;
     return recorded_find_stream(m, peer * QUEUES + queue, event->group);
 }
 
@@ -167,8 +167,8 @@ static bool is_message_of_stages(const struct work *work)
 static void add_waits_of_message_queue(struct recorded_schedule_builder *m,
                                        const struct step_event *event, struct recorded_clock *clock)
 {
-    struct program_stream *order =
-        queue_of_event(m, event, event->batch_number >= 0 ? QUEUE_BATCHES : QUEUE_UNBATCHED);
+    struct program_stream *order = message_queue_of_event(
+        m, event, event->batch_number >= 0 ? QUEUE_OF_BATCHES : QUEUE_UNBATCHED);
     if (event->batch_number < 0 || order->batch != event->batch_number + 1) {
         order->clock_before_last_batch = order->clock;
         order->batch = event->batch_number + 1;
@@ -189,7 +189,7 @@ static enum status read_collective_or_copy(struct recorded_schedule_builder *m, 
                                            struct collective_or_copy *move)
 {
     const struct step_event *event = &m->recording->event[number];
-    *move = (struct collective_or_copy){.is_queued = false};
+    *move = (struct collective_or_copy){.runs_in_queue_of_group = false};
     if (event->kind == STEP_COPY) {
         const enum work_kind kind = copy_kind_of(m, event);
         move->work = (struct work){.kind = (uint8_t)kind,
@@ -201,13 +201,14 @@ static enum status read_collective_or_copy(struct recorded_schedule_builder *m, 
     enum status status = recorded_collective_work(m, number, &move->work);
     if (status != STATUS_OK)
         return status;
-    move->is_queued = move->work.kind != WORK_BARRIER &&
-                      (event->is_async || strncmp(event->op_name, "c10d.", 5) != 0);
-    if (!move->is_queued)
+    move->runs_in_queue_of_group = move->work.kind != WORK_BARRIER &&
+                                   (event->is_async || strncmp(event->op_name, "c10d.", 5) != 0);
+    if (!move->runs_in_queue_of_group)
         return find_schedule_stream(m, number, STREAM_COMM, &move->stream);
     struct program_stream *queue =
         is_message_of_stages(&move->work)
-            ? queue_of_event(m, event, move->work.kind == WORK_SEND ? QUEUE_SENDS : QUEUE_RECEIVES)
+            ? message_queue_of_event(m, event,
+                                     move->work.kind == WORK_SEND ? QUEUE_SENDS : QUEUE_RECEIVES)
             : recorded_find_stream(m, 0, event->group);
     const int16_t on = recorded_schedule_stream(m, queue, STREAM_COMM);
     move->stream = (uint8_t)on;
@@ -271,7 +272,8 @@ static enum status add_wire_buffers(struct recorded_schedule_builder *m)
             operands_of_collective_or_copy(m, i, &move, view).read_count == 0)
             continue;
         if (view[0].buffer.i >= before && move.work.kind != WORK_H2D) {
-            const struct recorded_first_writes first_writes = {.view = {view[0]}, .count = 1};
+            const struct recorded_first_written_storages first_writes = {.view = {view[0]},
+                                                                         .count = 1};
             m->streams->last_source_fill_op_plus_1 = recorded_add_first_write(m, &first_writes) + 1;
         }
     }
@@ -283,11 +285,11 @@ static enum status add_wire_buffers(struct recorded_schedule_builder *m)
 static enum status add_collective_or_copy(struct recorded_schedule_builder *m, uint32_t number)
 {
     const struct step_event *event = &m->recording->event[number];
-    struct recorded_first_writes none;
+    struct recorded_first_written_storages none;
     struct collective_or_copy move;
     struct view view[2];
     recorded_make_buffers_up_to_event(m, number, &none, 0);
-    const uint32_t partner = recorded_ring_partner(m, number);
+    const uint32_t partner = recorded_other_half_of_ring_shift(m, number);
     if (partner < number) { /* the shift has been added with the other half of it */
         m->streams->collective_by_event[number] = m->streams->collective_by_event[partner];
         return STATUS_OK;
@@ -310,10 +312,11 @@ static enum status add_collective_or_copy(struct recorded_schedule_builder *m, u
     if (queued)
         add_op_to_clock(
             m,
-            &queue_of_event(m, event, event->batch_number >= 0 ? QUEUE_BATCHES : QUEUE_UNBATCHED)
+            &message_queue_of_event(m, event,
+                                    event->batch_number >= 0 ? QUEUE_OF_BATCHES : QUEUE_UNBATCHED)
                  ->clock,
             op);
-    if (!move.is_queued) {
+    if (!move.runs_in_queue_of_group) {
         struct recorded_clock *own = &recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
         *own = (struct recorded_clock){{0}};
         add_op_to_clock(m, own, op);
@@ -331,7 +334,7 @@ static enum status add_collective_or_copy(struct recorded_schedule_builder *m, u
 
 static enum status add_kernel(struct recorded_schedule_builder *m, uint32_t number)
 {
-    struct recorded_first_writes first_writes;
+    struct recorded_first_written_storages first_writes;
     struct work work;
     uint8_t on;
     enum status status = recorded_operator_work(m, number, &work);
@@ -377,13 +380,13 @@ static enum status add_host_wait(struct recorded_schedule_builder *m, uint32_t n
                                  const struct recorded_clock *clock)
 {
     static const struct work work = {.kind = WORK_HOST_SYNC};
-    if (m->streams->host_stream < 0 && m->ir->stream_count == IR_STREAMS_MAX)
+    if (m->streams->host_wait_stream < 0 && m->ir->stream_count == IR_STREAMS_MAX)
         return recorded_report_event_error(m, number, "the program has more than %d streams",
                                            IR_STREAMS_MAX);
-    if (m->streams->host_stream <
+    if (m->streams->host_wait_stream <
         0) /* no work runs there: waits alone say what the host waits for */
-        m->streams->host_stream = ir_add_stream(m->ir, "host_waits", STREAM_COMM);
-    recorded_add_op(m, (uint8_t)m->streams->host_stream, &work, (struct recorded_operands){0},
+        m->streams->host_wait_stream = ir_add_stream(m->ir, "host_waits", STREAM_COMM);
+    recorded_add_op(m, (uint8_t)m->streams->host_wait_stream, &work, (struct recorded_operands){0},
                     tags_of(m, number), clock);
     return STATUS_OK;
 }
@@ -391,7 +394,7 @@ static enum status add_host_wait(struct recorded_schedule_builder *m, uint32_t n
 static enum status add_event(struct recorded_schedule_builder *m, uint32_t number)
 {
     const struct step_event *event = &m->recording->event[number];
-    struct recorded_first_writes none;
+    struct recorded_first_written_storages none;
     const struct recorded_stream_state_at_event *mark;
     if (is_collective_or_copy(m, number))
         return add_collective_or_copy(m, number);
@@ -444,14 +447,14 @@ static enum status make_role(struct recorded_schedule_builder *m)
     struct recorded_streams *streams = heap_zalloc(1, sizeof *streams);
     m->streams = streams;
     m->event = IR_NONE;
-    m->written_storages = 0;
+    m->written_storage_count = 0;
     m->schedule_group_by_program_group =
         heap_alloc((size_t)r->group_count + 1, sizeof *m->schedule_group_by_program_group);
     streams->pending_collective_by_storage =
         heap_zalloc((size_t)r->storage_count + 1, sizeof *streams->pending_collective_by_storage);
     streams->collective_by_event =
         heap_zalloc((size_t)r->event_count + 1, sizeof *streams->collective_by_event);
-    streams->host_stream = -1;
+    streams->host_wait_stream = -1;
     recorded_memory_open(m);
     recorded_add_groups(m);
     recorded_add_role(m);

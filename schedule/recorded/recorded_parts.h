@@ -29,7 +29,7 @@ struct recorded_schedule_builder {
     uint32_t *last_user_of_storage;
     uint32_t *storages_by_first_event; /* [storages] storages in the order of their first events */
     /* rows of storages_by_first_event whose storages have been written */
-    uint32_t written_storages;
+    uint32_t written_storage_count;
     uint32_t *ops_before; /* [events + 1] ops that were added before each event */
 };
 
@@ -40,7 +40,7 @@ enum status recorded_report_event_error(const struct recorded_schedule_builder *
 
 enum { RECORDED_WRITES_MAX = 8 }; /* the most storages that one op writes first */
 /* Storages that are written first by the same op. */
-struct recorded_first_writes {
+struct recorded_first_written_storages {
     struct view view[RECORDED_WRITES_MAX];
     uint32_t storage[RECORDED_WRITES_MAX];
     uint8_t count;
@@ -48,7 +48,7 @@ struct recorded_first_writes {
 
 /* Adds an op without cost, which writes these storages first, to the stream of computation. Returns the op's id. */
 uint32_t recorded_add_first_write(struct recorded_schedule_builder *m,
-                                  const struct recorded_first_writes *first_writes);
+                                  const struct recorded_first_written_storages *first_writes);
 /* Returns the layer of an event: the first number in the path of its module; IR_NONE16: there is none. */
 uint16_t recorded_layer_of_event(const struct recorded_schedule_builder *m, uint32_t event);
 
@@ -59,10 +59,12 @@ void recorded_memory_close(struct recorded_schedule_builder *m);
  * buffer yet. The op of the event is to write at most `room` of them first: sets *with_op to these. Adds ops without
  * cost that write the others. */
 void recorded_make_buffers_up_to_event(struct recorded_schedule_builder *m, uint32_t number,
-                                       struct recorded_first_writes *with_op, uint8_t room);
+                                       struct recorded_first_written_storages *with_op,
+                                       uint8_t room);
 /* Records that `op` writes these storages first. */
 void recorded_set_first_writer(struct recorded_schedule_builder *m,
-                               const struct recorded_first_writes *first_writes, uint32_t op);
+                               const struct recorded_first_written_storages *first_writes,
+                               uint32_t op);
 /* Records `op` as the last op so far that uses the storages which an event names. */
 void recorded_set_last_user(struct recorded_schedule_builder *m, uint32_t number, uint32_t op);
 /* Sets the free sets of all storages except those that exist during the whole step. One that the recording does not
@@ -96,7 +98,7 @@ bool recorded_is_send(const struct step_event *event);
 bool recorded_is_between_stages(const struct recorded_schedule_builder *m,
                                 const struct step_event *event);
 /* Returns the index of a global rank in a group; -1: it is no member. */
-int64_t recorded_index_in(const struct step_group *group, int64_t rank);
+int64_t recorded_index_of_rank_in_group(const struct step_group *group, int64_t rank);
 /* Checks that the recordings are of different ranks of one world, and that each send to a recorded rank has a receive
  * there. */
 enum status recorded_match_messages(struct recorded_schedule_builder *m);
@@ -112,7 +114,8 @@ enum status recorded_operator_work(const struct recorded_schedule_builder *m, ui
 
 /* If the event is half of a shift in a ring, which is a send and a receive of one batch, returns the event that is the
  * other half; else IR_NONE. */
-uint32_t recorded_ring_partner(const struct recorded_schedule_builder *m, uint32_t event);
+uint32_t recorded_other_half_of_ring_shift(const struct recorded_schedule_builder *m,
+                                           uint32_t event);
 
 /* Sets *work to the work of a collective or a message; an error if its kind is not predicted, or if it has no group. */
 enum status recorded_collective_work(const struct recorded_schedule_builder *m, uint32_t event,

@@ -75,7 +75,7 @@ uint32_t recorded_add_op(struct recorded_schedule_builder *m, uint8_t stream,
 }
 
 uint32_t recorded_add_first_write(struct recorded_schedule_builder *m,
-                                  const struct recorded_first_writes *first_writes)
+                                  const struct recorded_first_written_storages *first_writes)
 {
     struct program_stream *stream = recorded_find_stream(m, 0, UINT32_MAX);
     const struct work work = {.kind = WORK_OPAQUE};

@@ -16,7 +16,7 @@ struct recorded_clock {
 /* A stream of the program, or a queue of collectives or of messages. */
 struct program_stream {
     /* for a stream, the program's number of it; for a queue of collectives, 0; for a queue of messages, rank * QUEUES +
-     * enum message_queue_kind, where `rank` is the other rank, or 0 for QUEUE_BATCHES */
+     * enum recorded_queue_kind, where `rank` is the other rank, or 0 for QUEUE_OF_BATCHES */
     int64_t handle;
     uint32_t group_of_queue;      /* for a queue, its group; UINT32_MAX: it is a stream */
     uint32_t streams_used_before; /* of a stream: how many streams the program used before it */
@@ -29,11 +29,11 @@ struct program_stream {
 };
 
 /* The kinds of queues of messages. Messages of a queue run one after another. */
-enum message_queue_kind {
-    QUEUE_SENDS = 1, /* messages that are sent to one rank */
-    QUEUE_RECEIVES,  /* messages that are received from one rank */
-    QUEUE_UNBATCHED, /* messages to and from one rank that are in no batch */
-    QUEUE_BATCHES,   /* messages that are in batches, of all ranks of a group */
+enum recorded_queue_kind {
+    QUEUE_SENDS = 1,  /* messages that are sent to one rank */
+    QUEUE_RECEIVES,   /* messages that are received from one rank */
+    QUEUE_UNBATCHED,  /* messages to and from one rank that are in no batch */
+    QUEUE_OF_BATCHES, /* messages that are in batches, of all ranks of a group */
     QUEUES
 };
 
@@ -58,7 +58,7 @@ struct recorded_streams {
     uint32_t *collective_by_event; /* [events] 1 + the collective of the event; 0: none */
     /* 1 + the last op that add_wire_buffers() added; 0: none */
     uint32_t last_source_fill_op_plus_1;
-    int16_t host_stream; /* the stream on which the host waits for events; -1: none yet */
+    int16_t host_wait_stream; /* the stream on which the host waits for events; -1: none yet */
 };
 
 struct recorded_operands {

@@ -22,7 +22,7 @@ static bool operator_name_contains(const struct step_event *event, const char *p
 }
 
 /* True if the operator's name is `name`, with or without an overload: "addmm", "addmm.default". */
-static bool name_is(const struct step_event *event, const char *name)
+static bool operator_name_is(const struct step_event *event, const char *name)
 {
     const size_t size = strlen(name);
     return strncmp(event->op_name, name, size) == 0 &&
@@ -53,12 +53,12 @@ static enum dtype dtype_of(const struct step_tensor *t)
 
 /* ---- products ---- */
 
-static enum status product_work(const struct recorded_schedule_builder *m, uint32_t number,
-                                struct work *work)
+static enum status find_work_of_matrix_product(const struct recorded_schedule_builder *m,
+                                               uint32_t number, struct work *work)
 {
     const struct step_event *event = &m->recording->event[number];
-    const bool adds =
-        name_is(event, "addmm") || name_is(event, "baddbmm") || name_is(event, "_addmm_activation");
+    const bool adds = operator_name_is(event, "addmm") || operator_name_is(event, "baddbmm") ||
+                      operator_name_is(event, "_addmm_activation");
     const struct step_tensor *a = recorded_read_tensor(m, event, adds),
                              *b = recorded_read_tensor(m, event, adds + 1);
     const struct step_tensor *y = recorded_written_tensor(m, event, 0);
@@ -244,7 +244,7 @@ static double slow_element_passes(const struct recorded_schedule_builder *m,
                              *y = recorded_written_tensor(m, event, 0);
     if (event->kind == STEP_ELEMENTWISE)
         return elements_accessed_one_by_one(m, event);
-    if (event->kind == STEP_COPY && name_is(event, "cat") && y != NULL)
+    if (event->kind == STEP_COPY && operator_name_is(event, "cat") && y != NULL)
         return copies_strided_elements(m, event) ? count_elements(y) : 0;
     if (event->kind == STEP_REDUCTION && operator_name_contains(event, "_softmax") && x != NULL &&
         x->dim_count > 0 &&
@@ -259,7 +259,7 @@ enum status recorded_operator_work(const struct recorded_schedule_builder *m, ui
     const struct step_event *event = &m->recording->event[number];
     *work = (struct work){.kind = WORK_OPAQUE};
     if (event->kind == STEP_PRODUCT)
-        return product_work(m, number, work);
+        return find_work_of_matrix_product(m, number, work);
     if (event->kind == STEP_ATTENTION)
         return attention_work_of_event(m, number, work);
     work->opaque.bytes = llround(event->read_bytes + event->written_bytes);
@@ -327,7 +327,7 @@ enum status recorded_collective_work(const struct recorded_schedule_builder *m, 
     if (work->kind == WORK_ALL_TO_ALL &&
         event->index_in_group_sent_to >= 0) { /* a step of a ring */
         const int64_t own =
-            recorded_index_in(&m->recording->group[event->group], m->recording->rank);
+            recorded_index_of_rank_in_group(&m->recording->group[event->group], m->recording->rank);
         *work = (struct work){.kind = WORK_SHIFT};
         work->p2p.group = group;
         work->p2p.by = (event->index_in_group_sent_to - own + ranks) % ranks;

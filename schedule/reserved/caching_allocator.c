@@ -39,9 +39,9 @@ uint64_t caching_segment_bytes(uint64_t rounded)
 
 static uint32_t take_unused_row(struct caching_allocator *a)
 {
-    if (a->spare_row > 0) {
-        uint32_t row = a->spare_row - 1;
-        a->spare_row = a->block[row].block_after;
+    if (a->first_unused_row_plus_1 > 0) {
+        uint32_t row = a->first_unused_row_plus_1 - 1;
+        a->first_unused_row_plus_1 = a->block[row].block_after;
         return row;
     }
     a->block = heap_grow(a->block, &a->capacity, a->count + (size_t)1, sizeof *a->block);
@@ -50,8 +50,8 @@ static uint32_t take_unused_row(struct caching_allocator *a)
 
 static void release_row(struct caching_allocator *a, uint32_t row)
 {
-    a->block[row] = (struct caching_block){.block_after = a->spare_row};
-    a->spare_row = row + 1;
+    a->block[row] = (struct caching_block){.block_after = a->first_unused_row_plus_1};
+    a->first_unused_row_plus_1 = row + 1;
 }
 
 /* ---- free blocks, sorted by size and then by address, both falling ---- */
@@ -134,7 +134,7 @@ static void release_unused_segments(struct caching_allocator *a)
                 continue;
             }
             a->reserved_bytes -= b->size;
-            a->released_bytes += b->size;
+            a->bytes_released_under_pressure += b->size;
             release_row(a, row);
         }
         list->count = kept;
@@ -151,7 +151,7 @@ void caching_release(struct caching_allocator *a)
 
 /* ---- segments and blocks ---- */
 
-static int pool_of_request(enum caching_stream stream, uint64_t rounded)
+static int pool_of_request(enum caching_allocation_stream stream, uint64_t rounded)
 {
     return 2 * (int)stream + (rounded > SMALL_SIZE);
 }
@@ -168,11 +168,11 @@ static bool would_exceed_limit(const struct caching_allocator *a, uint64_t bytes
 }
 
 /* Adds bytes to the reserved memory, and records the first time that it exceeds the limit. */
-static void add_reserved(struct caching_allocator *a, uint64_t bytes)
+static void add_reserved_bytes(struct caching_allocator *a, uint64_t bytes)
 {
     if (would_exceed_limit(a, bytes) && !a->has_exceeded_limit) {
         a->has_exceeded_limit = true;
-        a->exceeded_at_bytes = a->reserved_bytes + bytes;
+        a->reserved_bytes_at_first_excess = a->reserved_bytes + bytes;
     }
     a->reserved_bytes += bytes;
 }
@@ -209,11 +209,11 @@ static uint32_t new_segment(struct caching_allocator *a, int pool, uint64_t roun
     uint64_t size = caching_segment_bytes(rounded);
     if (would_exceed_limit(a, size))
         release_unused_segments(a);
-    add_reserved(a, size);
+    add_reserved_bytes(a, size);
     return add_new_block(a, pool, size, NO_ROW);
 }
 
-static uint64_t page_bytes_of(int pool)
+static uint64_t page_bytes_of_pool(int pool)
 {
     return is_small_pool(pool) ? SMALL_BUFFER : LARGE_BUFFER;
 }
@@ -234,7 +234,7 @@ static uint32_t split_off_rest(struct caching_allocator *a, uint32_t row, uint64
 static void release_free_pages(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block b = a->block[row];
-    uint64_t page = page_bytes_of(b.pool), begin = round_up(b.address, page);
+    uint64_t page = page_bytes_of_pool(b.pool), begin = round_up(b.address, page);
     uint64_t end = (b.address + b.size) / page * page;
     if (begin >= end)
         return;
@@ -254,7 +254,7 @@ static void release_free_pages(struct caching_allocator *a, uint32_t row)
     if (tail != NO_ROW)
         add_free(a, tail);
     a->reserved_bytes -= end - begin;
-    a->released_bytes += end - begin;
+    a->bytes_released_under_pressure += end - begin;
 }
 
 static void release_all_free_pages(struct caching_allocator *a)
@@ -274,12 +274,12 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
             a->end_block_by_pool_plus_1[pool] > 0 ? a->end_block_by_pool_plus_1[pool] - 1 : NO_ROW;
         bool extends = last != NO_ROW && !a->block[last].is_used;
         uint64_t bytes =
-            round_up(rounded - (extends ? a->block[last].size : 0), page_bytes_of(pool));
+            round_up(rounded - (extends ? a->block[last].size : 0), page_bytes_of_pool(pool));
         if (would_exceed_limit(a, bytes) && !tried) {
             release_all_free_pages(a);
             continue;
         }
-        add_reserved(a, bytes);
+        add_reserved_bytes(a, bytes);
         if (extends) {
             remove_free(a, last);
             a->block[last].size += bytes;
@@ -302,10 +302,11 @@ static void split_block(struct caching_allocator *a, uint32_t row, uint64_t roun
 
 uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
 {
-    return caching_alloc_on(a, CACHING_COMPUTE, bytes);
+    return caching_alloc_on_stream(a, CACHING_COMPUTE, bytes);
 }
 
-uint32_t caching_alloc_on(struct caching_allocator *a, enum caching_stream stream, uint64_t bytes)
+uint32_t caching_alloc_on_stream(struct caching_allocator *a, enum caching_allocation_stream stream,
+                                 uint64_t bytes)
 {
     uint64_t rounded = caching_rounded_bytes(bytes);
     int pool = pool_of_request(stream, rounded);

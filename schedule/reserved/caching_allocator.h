@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum caching_stream { CACHING_COMPUTE, CACHING_GATHER, CACHING_STREAM_COUNT };
+enum caching_allocation_stream { CACHING_COMPUTE, CACHING_GATHER, CACHING_STREAM_COUNT };
 
 /* Each stream has a pool of small blocks, with number 2 x stream, and a pool of large blocks, with the next number. */
 enum { CACHING_POOL_COUNT = 2 * CACHING_STREAM_COUNT };
@@ -43,8 +43,9 @@ struct caching_allocator {
     bool is_expandable;   /* segments grow: expandable_segments:True */
 
     struct caching_block *block;
-    uint32_t count;     /* rows of `block`, with and without a block */
-    uint32_t spare_row; /* 1 + the first row without a block, linked by block_after; 0: none */
+    uint32_t count; /* rows of `block`, with and without a block */
+    /* 1 + the first row without a block, linked by block_after; 0: none */
+    uint32_t first_unused_row_plus_1;
     size_t capacity;
     struct caching_free {
         uint32_t *row; /* the pool's free blocks, by falling size, then by falling address */
@@ -57,19 +58,19 @@ struct caching_allocator {
 
     uint64_t reserved_bytes, used_bytes;           /* bytes of all segments; of all blocks in use */
     uint64_t reserved_peak_bytes, used_peak_bytes; /* the largest value that each has had */
-    uint64_t released_bytes;                       /* bytes given back under pressure */
+    uint64_t bytes_released_under_pressure;        /* bytes given back under pressure */
     bool has_exceeded_limit; /* a segment was needed that the limit does not allow */
     /* the reserved bytes when the limit was exceeded for the first time, with the segment that exceeded it */
-    uint64_t exceeded_at_bytes;
+    uint64_t reserved_bytes_at_first_excess;
 };
 
 void caching_release(struct caching_allocator *allocator);
 
 /* Allocates a block of at least `bytes` bytes (rounded up; 0 counts as 1) and returns its row. An allocation beyond the
  * limit is made, too, so that the peak says how much memory is needed, and sets `has_exceeded_limit`. */
-uint32_t caching_alloc_on(struct caching_allocator *allocator, enum caching_stream stream,
-                          uint64_t bytes);
-/* Does what caching_alloc_on() does, on the stream of computation. */
+uint32_t caching_alloc_on_stream(struct caching_allocator *allocator,
+                                 enum caching_allocation_stream stream, uint64_t bytes);
+/* Does what caching_alloc_on_stream() does, on the stream of computation. */
 uint32_t caching_alloc(struct caching_allocator *allocator, uint64_t bytes);
 void caching_free(struct caching_allocator *allocator, uint32_t block);
 

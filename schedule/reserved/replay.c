@@ -54,7 +54,8 @@ static void sort_by_first_op(struct buffers_by_first_op *c)
 }
 
 /* Returns the op after whose issue a buffer is freed. first: the op with which it is allocated. */
-static uint32_t last_op_of(const struct buffers_by_first_op *c, uint32_t buffer, uint32_t first)
+static uint32_t last_op_that_holds_buffer(const struct buffers_by_first_op *c, uint32_t buffer,
+                                          uint32_t first)
 {
     const op_id *set = ir_free_set(c->ir, buffer);
     uint32_t last = first;
@@ -65,7 +66,7 @@ static uint32_t last_op_of(const struct buffers_by_first_op *c, uint32_t buffer,
 }
 
 /* True if the buffer holds a moment of AdamW or, in a recorded step, any state of an optimizer. */
-static bool is_moment(const struct ir *ir, uint32_t b)
+static bool is_optimizer_moment(const struct ir *ir, uint32_t b)
 {
     const uint16_t binding = ir->buffer.binding[b];
     return ir->buffer.category[b] == CATEGORY_OPTIMIZER &&
@@ -77,7 +78,7 @@ static uint32_t first_op_of_moments(const struct buffers_by_first_op *c)
 {
     uint32_t first = IR_NONE;
     for (uint32_t b = c->buffer_begin; b < c->buffer_end; b++)
-        if (is_moment(c->ir, b) && liveness_is_persistent(c->ir, b) &&
+        if (is_optimizer_moment(c->ir, b) && liveness_is_persistent(c->ir, b) &&
             c->first_op_of_buffer[b - c->buffer_begin] < first)
             first = c->first_op_of_buffer[b - c->buffer_begin];
     return first;
@@ -85,8 +86,8 @@ static uint32_t first_op_of_moments(const struct buffers_by_first_op *c)
 
 /* Adds the persistent buffers that some op uses, either the moments or all others, as live from op `first` on. Where
  * the short list leaves out copies of a buffer's layer, the buffers of these copies are added too, layer by layer. */
-static void add_persistent(struct replay *r, const struct buffers_by_first_op *c, bool moments,
-                           uint32_t first)
+static void add_persistent_buffers(struct replay *r, const struct buffers_by_first_op *c,
+                                   bool moments, uint32_t first)
 {
     for (uint32_t b = c->buffer_begin, end; b < c->buffer_end; b = end) {
         uint32_t times = repeats_count_buffer_instances(c->ir, b);
@@ -96,7 +97,8 @@ static void add_persistent(struct replay *r, const struct buffers_by_first_op *c
         for (uint32_t copy = 0; copy < times; copy++)
             for (uint32_t i = b; i < end; i++)
                 if (c->first_op_of_buffer[i - c->buffer_begin] != IR_NONE &&
-                    liveness_is_separate_persistent(c->ir, i) && is_moment(c->ir, i) == moments)
+                    liveness_is_separate_persistent(c->ir, i) &&
+                    is_optimizer_moment(c->ir, i) == moments)
                     r->row[r->row_count++] = (struct replay_stay){i, first, IR_NONE, false, 0};
     }
 }
@@ -174,7 +176,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
     find_buffer_range(&c);
     sort_by_first_op(&c);
     struct repeat_row *row =
-        repeats_whole_rows(repeats, (uint32_t)(role - ir->role), c.op, c.count, &rows);
+        repeats_rows_in_whole_list(repeats, (uint32_t)(role - ir->role), c.op, c.count, &rows);
     *r = (struct replay){
         .ir = ir,
         .role = (uint32_t)(role - ir->role),
@@ -187,12 +189,12 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
     uint32_t moments = how.moments_allocated_in_step ? first_op_of_moments(&c) : IR_NONE;
     const uint32_t late =
         moments == IR_NONE ? 0 : repeats_op_id_in_whole_list(repeats, moments) - begin;
-    add_persistent(r, &c, false, 0);
+    add_persistent_buffers(r, &c, false, 0);
     if (moments == IR_NONE)
-        add_persistent(r, &c, true, 0);
+        add_persistent_buffers(r, &c, true, 0);
     for (uint32_t i = 0; i < rows; i++) {
         if (moments != IR_NONE && row[i].copy == 0 && c.op[row[i].row] >= moments) {
-            add_persistent(r, &c, true, late);
+            add_persistent_buffers(r, &c, true, late);
             moments = IR_NONE;
         }
         /* From the third copy on, first_op and last_op are extrapolated from the rows of the two copies before, since
@@ -206,7 +208,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
             continue;
         }
         uint32_t first = c.op[row[i].row], buffer = c.buffer[row[i].row];
-        uint32_t last = last_op_of(&c, buffer, first);
+        uint32_t last = last_op_that_holds_buffer(&c, buffer, first);
         bool gathers =
             ir->op.kind[first] == WORK_ALL_GATHER && ir->op.region[first] == REGION_WEIGHTS;
         r->row[r->row_count++] = (struct replay_stay){
@@ -214,10 +216,10 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
             repeats_id_of_referred_op(repeats, first, row[i].copy, last) - begin, gathers, 0};
     }
     if (moments != IR_NONE)
-        add_persistent(r, &c, true, late);
+        add_persistent_buffers(r, &c, true, late);
     for (uint32_t i = 0; i < r->row_count; i++)
         r->row[i].bytes = ir_buffer_bytes(ir, (buffer_id){r->row[i].buffer});
-    if (how.tensors_allocated_singly)
+    if (how.allocates_each_tensor_alone)
         divide_rows_by_tensor(r, &c);
     free(row);
     free(c.first_op_of_buffer);
@@ -245,12 +247,13 @@ enum { STATES = 16 }; /* repetitions with a period of fewer copies than this are
 struct replay_pass {
     const struct replay *r;
     struct caching_allocator *a;
-    bool gathers_in_own_pool;
+    bool allocates_gathers_in_own_pool;
     uint32_t *freed_buffers, *next_freed, *block;
-    uint32_t next_run; /* number of the run of the short list whose copies come next */
+    uint32_t next_run_with_copies; /* number of the run of the short list whose copies come next */
     struct repeated_copies copies;
-    uint32_t next_copy_op; /* the op with which the next copy begins; IR_NONE: there is none */
-    /* hashes of the allocator's state (allocator_state_at()) before the last STATES copies of this run: before copy n
+    /* the op with which the next copy begins; IR_NONE: there is none */
+    uint32_t first_op_of_next_copy;
+    /* hashes of the allocator's state (hash_of_allocator_state_at()) before the last STATES copies of this run: before copy n
      * at n modulo STATES */
     uint64_t states_before_copies[STATES];
 };
@@ -265,7 +268,8 @@ static uint32_t last_op_of_block(const struct replay_pass *pass, const struct ca
 
 /* Returns a hash of everything that decides what the allocator does from op `op` on: its blocks, and the ops after
  * which those in use are freed. These ops are counted from `op` if they are before `end`. */
-static uint64_t allocator_state_at(const struct replay_pass *pass, uint32_t op, uint32_t end)
+static uint64_t hash_of_allocator_state_at(const struct replay_pass *pass, uint32_t op,
+                                           uint32_t end)
 {
     const struct caching_allocator *a = pass->a;
     uint64_t state = hash_word(a->reserved_bytes, a->used_bytes);
@@ -310,13 +314,13 @@ static void delay_frees_of_range(struct replay_pass *pass, uint32_t op, uint32_t
 
 /* Prepares the pass for the copies of the role's next run, the first one whose number is at least `run`. There may be
  * none. */
-static void set_next_run(struct replay_pass *pass, uint32_t run)
+static void set_next_run_with_copies(struct replay_pass *pass, uint32_t run)
 {
     const struct repeats *repeats = &pass->r->ir->repeats;
     while (run < repeats->run_count && repeats->run[run].role != pass->r->role)
         run++;
-    pass->next_run = run;
-    pass->next_copy_op = IR_NONE;
+    pass->next_run_with_copies = run;
+    pass->first_op_of_next_copy = IR_NONE;
     if (run == repeats->run_count)
         return;
     const struct repeat_run *at = &repeats->run[run];
@@ -325,7 +329,7 @@ static void set_next_run(struct replay_pass *pass, uint32_t run)
         begin + at->gap_before_iteration * at->ops_per_iteration, at->ops_per_iteration,
         repeats->copies_per_gap,
         begin + (at->iteration_count + repeats->copies_per_gap) * at->ops_per_iteration};
-    pass->next_copy_op = pass->copies.first_op;
+    pass->first_op_of_next_copy = pass->copies.first_op;
 }
 
 /* Skips copies of an iteration in which the allocator would only repeat what it did. It is called before each copy and
@@ -337,19 +341,19 @@ static uint32_t skip_repeated_copies(struct replay_pass *pass, uint32_t op)
 {
     const struct repeated_copies *run = &pass->copies;
     uint32_t number = (op - run->first_op) / run->ops_per_copy, left = run->count - number;
-    uint64_t state = allocator_state_at(pass, op, run->end_op);
+    uint64_t state = hash_of_allocator_state_at(pass, op, run->end_op);
     for (uint32_t period = 1; period < STATES && period <= number; period++) {
         uint32_t ops = left / period * period * run->ops_per_copy;
         if (pass->states_before_copies[(number - period) % STATES] != state)
             continue;
         delay_frees_of_range(pass, op, run->end_op, ops);
-        set_next_run(pass, pass->next_run + 1);
+        set_next_run_with_copies(pass, pass->next_run_with_copies + 1);
         return op + ops;
     }
     pass->states_before_copies[number % STATES] = state;
-    pass->next_copy_op = op + run->ops_per_copy;
+    pass->first_op_of_next_copy = op + run->ops_per_copy;
     if (left == 0)
-        set_next_run(pass, pass->next_run + 1);
+        set_next_run_with_copies(pass, pass->next_run_with_copies + 1);
     return op;
 }
 
@@ -358,11 +362,11 @@ static uint32_t skip_repeated_copies(struct replay_pass *pass, uint32_t op)
 static void replay_step(struct replay_pass *pass, enum memory memory, bool first_step)
 {
     const struct replay *r = pass->r;
-    set_next_run(pass, 0);
+    set_next_run_with_copies(pass, 0);
     memset(pass->freed_buffers, 0, ((size_t)r->op_count + 1) * sizeof *pass->freed_buffers);
     for (uint32_t i = 0, op = 0; i < r->row_count || op < r->op_count;) {
         const struct replay_stay *row = &r->row[i];
-        if (op == pass->next_copy_op) {
+        if (op == pass->first_op_of_next_copy) {
             op = skip_repeated_copies(pass, op);
             while (i < r->row_count && r->row[i].first_op < op)
                 i++;
@@ -377,9 +381,9 @@ static void replay_step(struct replay_pass *pass, enum memory memory, bool first
         i++;
         if (r->ir->buffer.memory[row->buffer] != memory || (row->last_op == IR_NONE && !first_step))
             continue;
-        bool apart = pass->gathers_in_own_pool && row->is_gathered;
+        bool apart = pass->allocates_gathers_in_own_pool && row->is_gathered;
         pass->block[i - 1] =
-            caching_alloc_on(pass->a, apart ? CACHING_GATHER : CACHING_COMPUTE, row->bytes);
+            caching_alloc_on_stream(pass->a, apart ? CACHING_GATHER : CACHING_COMPUTE, row->bytes);
         pass->a->block[pass->block[i - 1]].owner = i;
         if (row->last_op == IR_NONE)
             continue;
@@ -388,13 +392,13 @@ static void replay_step(struct replay_pass *pass, enum memory memory, bool first
     }
 }
 
-void replay_run(const struct replay *r, enum memory memory, bool gathers_in_own_pool,
+void replay_run(const struct replay *r, enum memory memory, bool allocates_gathers_in_own_pool,
                 struct caching_allocator *a)
 {
     struct replay_pass pass = {
         .r = r,
         .a = a,
-        .gathers_in_own_pool = gathers_in_own_pool,
+        .allocates_gathers_in_own_pool = allocates_gathers_in_own_pool,
         .freed_buffers = heap_alloc((size_t)r->op_count + 1, sizeof *pass.freed_buffers),
         .next_freed = heap_alloc((size_t)r->row_count + 1, sizeof *pass.next_freed),
         .block = heap_alloc((size_t)r->row_count + 1, sizeof *pass.block)};

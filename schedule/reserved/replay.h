@@ -30,7 +30,7 @@ struct replay_options {
     bool moments_allocated_in_step;
     /* Each tensor of a bundle is allocated in a block of its own: parameters, their casts, moments and whole gradients.
      * A rank's part of a gradient is one block, since one reduce-scatter writes it. */
-    bool tensors_allocated_singly;
+    bool allocates_each_tensor_alone;
 };
 
 /* Lists the buffers of a role that ops use. They lie in all memories. */
@@ -44,9 +44,9 @@ enum { REPLAY_STEPS = 2 };
 
 /* Allocates and frees the buffers of one memory for REPLAY_STEPS steps, and stops after a step that exceeds the
  * allocator's limit. Only the first step allocates persistent buffers. Iterations in which the allocator would repeat
- * what it did in earlier ones are left out. gathers_in_own_pool: gathered parameters are allocated on the stream of
+ * what it did in earlier ones are left out. allocates_gathers_in_own_pool: gathered parameters are allocated on the stream of
  * gathers. */
-void replay_run(const struct replay *replay, enum memory memory, bool gathers_in_own_pool,
+void replay_run(const struct replay *replay, enum memory memory, bool allocates_gathers_in_own_pool,
                 struct caching_allocator *allocator);
 
 #endif

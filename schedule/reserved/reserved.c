@@ -26,10 +26,10 @@ enum {
     /* connections per channel if there are all-reduces: one of the ring, and two of the tree, up and down */
     NCCL_CONNECTIONS_OF_RING_AND_TREE = 3,
     /* channels per peer for send and receive, in a communicator inside one fabric */
-    PEER_CHANNELS_FABRIC = 8,
+    NCCL_PEER_CHANNELS_IN_FABRIC = 8,
     /* channels per peer for send and receive with the peers in the rank's own fabric, in a communicator that has peers
      * outside the fabric, too */
-    PEER_CHANNELS_NETWORK = 2,
+    NCCL_PEER_CHANNELS_WITH_NETWORK = 2,
 };
 /* bytes of one set of NCCL's send and receive buffers, which serves all peers that the network reaches */
 #define NCCL_NETWORK_BUFFER_SET_BYTES (64 * MIB)
@@ -101,7 +101,7 @@ static const struct {
     [RESERVED_NCCL] = {"nccl", "NCCL buffers"},
     [RESERVED_WORKSPACES] = {"workspaces", "cuBLAS workspaces"},
     [RESERVED_BUCKETS] = {"buckets", "gradient buckets"},
-    [RESERVED_TABLES] = {"tables", "position tables"},
+    [RESERVED_POSITION_TABLES] = {"tables", "position tables"},
     [RESERVED_TENSORS] = {"tensors", "tensors"},
     [RESERVED_CACHE] = {"cache", "unused cache of the allocator"},
 };
@@ -135,7 +135,7 @@ static const uint8_t connections_of_kind[WORK_KIND_COUNT] = {
     [WORK_ALL_REDUCE] = USE_RING | USE_TREE,
 };
 
-static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)
+static uint64_t nccl_ring_connection_bytes(const struct cluster *cluster, bool spans, bool tree)
 {
     int64_t channels = NCCL_CHANNELS_IN_FABRIC;
     if (spans && cluster_inter_domain_channel_count(cluster, cluster->nic.count) < channels)
@@ -145,9 +145,9 @@ static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)
            (NCCL_RECEIVE_BYTES_PER_CHANNEL + NCCL_SEND_BYTES_PER_CHANNEL);
 }
 
-static uint64_t peer_bytes(bool spans, uint64_t peers_in_fabric)
+static uint64_t nccl_peer_connection_bytes(bool spans, uint64_t peers_in_fabric)
 {
-    uint64_t channels = spans ? PEER_CHANNELS_NETWORK : PEER_CHANNELS_FABRIC;
+    uint64_t channels = spans ? NCCL_PEER_CHANNELS_WITH_NETWORK : NCCL_PEER_CHANNELS_IN_FABRIC;
     return peers_in_fabric * channels *
                (NCCL_RECEIVE_BYTES_PER_CHANNEL + NCCL_SEND_BYTES_PER_CHANNEL) +
            (spans ? NCCL_NETWORK_BUFFER_SET_BYTES : 0);
@@ -155,9 +155,9 @@ static uint64_t peer_bytes(bool spans, uint64_t peers_in_fabric)
 
 /* Sets *peers_in_fabric to the number of peers in the rank's group that are in its fabric (NVLink). Sets *spans if the
  * group has other peers, too. */
-static void count_peers(const struct ir *ir, const struct cluster *cluster,
-                        const struct group *group, uint32_t rank, uint64_t *peers_in_fabric,
-                        bool *spans)
+static void count_peers_in_fabric(const struct ir *ir, const struct cluster *cluster,
+                                  const struct group *group, uint32_t rank,
+                                  uint64_t *peers_in_fabric, bool *spans)
 {
     uint32_t instance, index, size = group_rank_count(&ir->mesh, group);
     *peers_in_fabric = 0;
@@ -193,7 +193,7 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
             use[work_comm_group(ir_work(ir, op))] |= what;
     }
     /* the communicator of all ranks, for the loss and the norm of the gradients */
-    uint64_t bytes = ring_bytes(
+    uint64_t bytes = nccl_ring_connection_bytes(
         cluster, ranks > (uint64_t)cluster->gpus_per_node * (uint64_t)cluster->domain_nodes, true);
     *communicators = 1;
     for (uint32_t g = 0; g < ir->group_count; g++) {
@@ -202,11 +202,11 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
         if (use[g] == 0 || group_rank_count(&ir->mesh, &ir->group[g]) < 2)
             continue;
         ++*communicators;
-        count_peers(ir, cluster, &ir->group[g], rank, &peers_in_fabric, &spans);
+        count_peers_in_fabric(ir, cluster, &ir->group[g], rank, &peers_in_fabric, &spans);
         if (use[g] & USE_RING)
-            bytes += ring_bytes(cluster, spans, (use[g] & USE_TREE) != 0);
+            bytes += nccl_ring_connection_bytes(cluster, spans, (use[g] & USE_TREE) != 0);
         if (use[g] & USE_PEERS)
-            bytes += peer_bytes(spans, peers_in_fabric);
+            bytes += nccl_peer_connection_bytes(spans, peers_in_fabric);
     }
     free(use);
     return bytes;
@@ -228,7 +228,7 @@ static void replay_device_memory(struct caching_allocator *a, const struct repla
     for (int i = 0; i < STEP_ROTARY_TABLES; i++)
         if (held.table_bytes[i] > 0)
             caching_alloc(a, held.table_bytes[i]);
-    replay_run(replay, MEMORY_HBM, held.gathers_in_own_pool, a);
+    replay_run(replay, MEMORY_HBM, held.allocates_gathers_in_own_pool, a);
 }
 
 /* Sets used[b] for each bundle of which the role has a tensor. */
@@ -254,8 +254,8 @@ static void allocate_tensor(struct caching_allocator *a, const struct bundle *bu
  * them. In DeepSpeed a rank's parts are then copied one after the other into memory that whole parameters have left,
  * and defragment() (deepspeed/runtime/zero/utils.py) moves them through the host and empties the cache, so that nothing
  * of this is left when the first step begins. */
-static void load_parameters(struct caching_allocator *a, const struct ir *ir,
-                            const struct replay *replay, uint32_t each)
+static void replay_parameter_loading(struct caching_allocator *a, const struct ir *ir,
+                                     const struct replay *replay, uint32_t each)
 {
     bool *used = heap_zalloc((size_t)ir->bundle_count + 1, sizeof *used);
     mark_bundles_of_role(ir, replay, used);
@@ -346,14 +346,14 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
     out->bytes[RESERVED_NCCL] = nccl;
     out->bytes[RESERVED_WORKSPACES] = workspaces;
     out->bytes[RESERVED_BUCKETS] = held.bucket_bytes;
-    out->bytes[RESERVED_TABLES] = tables;
+    out->bytes[RESERVED_POSITION_TABLES] = tables;
     out->bytes[RESERVED_TENSORS] = a.used_peak_bytes - workspaces - held.bucket_bytes - tables;
     out->bytes[RESERVED_CACHE] = a.reserved_peak_bytes - a.used_peak_bytes;
     out->total_bytes = outside + a.reserved_peak_bytes;
     out->fits = !a.has_exceeded_limit;
     if (held.whole_parameter_bytes > 0) {
         struct caching_allocator whole = {.limit_bytes = a.limit_bytes};
-        load_parameters(&whole, ir, &replay, held.whole_parameter_bytes);
+        replay_parameter_loading(&whole, ir, &replay, held.whole_parameter_bytes);
         out->fits = out->fits && !whole.has_exceeded_limit;
         if (whole.reserved_peak_bytes > a.reserved_peak_bytes) {
             out->bytes[RESERVED_TENSORS] += whole.reserved_peak_bytes - a.reserved_peak_bytes;

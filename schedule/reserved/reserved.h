@@ -28,8 +28,8 @@ enum reserved_part {
     RESERVED_NCCL,    /* buffers of communicators, outside the allocator */
     RESERVED_WORKSPACES, /* workspaces of cuBLAS, inside the allocator */
     RESERVED_BUCKETS, /* gradient buckets and placeholders that a framework holds throughout, inside the allocator */
-    RESERVED_TABLES,  /* tables of positions that a framework holds throughout */
-    RESERVED_TENSORS, /* the most bytes of tensors that lived at once, each rounded up */
+    RESERVED_POSITION_TABLES, /* tables of positions that a framework holds throughout */
+    RESERVED_TENSORS,         /* the most bytes of tensors that lived at once, each rounded up */
     /* fragmentation: the most bytes that the allocator reserved beyond the bytes of tensors */
     RESERVED_CACHE,
     RESERVED_PART_COUNT
@@ -60,7 +60,8 @@ struct reserved {
  * runs. */
 struct reserved_options {
     bool has_expandable_segments; /* expandable_segments:True */
-    bool gathers_in_own_pool;     /* gathered parameters are allocated on a stream of their own */
+    /* gathered parameters are allocated on a stream of their own */
+    bool allocates_gathers_in_own_pool;
     struct replay_options replay;
     /* The bytes of an element of the parameters, if every rank has all of them whole before the first step; nothing of
      * them then stays in the allocator. 0: no rank has them whole. */

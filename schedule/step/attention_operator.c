@@ -3,28 +3,30 @@
 #include "schedule/attention/project.h"
 #include "schedule/step/step.h"
 
-static buffer_id filled_buffer(struct emit *e, const char *stem, int64_t rows, int64_t cols)
+static buffer_id new_buffer_filled_with_zeros(struct emit *e, const char *stem, int64_t rows,
+                                              int64_t cols)
 {
     return emit_zeros(e, emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, rows, cols)).buffer;
 }
 
 void emit_attention_operator(struct emit *e)
 {
-    int64_t o = transformer_o_columns(e->choices->model), width = qkv_width(e);
+    int64_t o = transformer_o_columns(e->choices->model), width = qkv_column_count(e);
     e->layer_saved = layer_saved_new(e);
     e->tags = (struct op_tags){PHASE_FORWARD, REGION_NONE, 0, IR_NONE16, IR_NONE16, IR_NONE16};
     uint8_t scope = e->choices->scope;
-    if (scope == SCOPE_FETCH) {
+    if (scope == SCOPE_ATTENTION_FETCHES) {
         fpdt_emit_only_fetches(e);
         return;
     }
     bool whole = scope == SCOPE_ATTENTION || scope == SCOPE_EXCHANGE;
-    buffer_id qkv = filled_buffer(e, "qkv", e->unit.rows, width), d_out = {IR_NONE};
+    buffer_id qkv = new_buffer_filled_with_zeros(e, "qkv", e->unit.rows, width), d_out = {IR_NONE};
     if (whole)
-        d_out = filled_buffer(e, "d_out", e->unit.rows, o);
+        d_out = new_buffer_filled_with_zeros(e, "d_out", e->unit.rows, o);
     buffer_id out = emit_activation(e, "attention", e->unit.rows, o);
     if (scope == SCOPE_EXCHANGE) {
-        exchange_emit_only(e, qkv, out, d_out, emit_activation(e, "dqkv", e->unit.rows, width));
+        exchange_emit_only_all_to_alls(e, qkv, out, d_out,
+                                       emit_activation(e, "dqkv", e->unit.rows, width));
         return;
     }
     e->tags.region = REGION_ATTENTION;
@@ -34,7 +36,7 @@ void emit_attention_operator(struct emit *e)
     e->tags.phase = PHASE_BACKWARD;
     if (scope == SCOPE_ATTENTION_BACKWARD) {
         e->tags.region = REGION_NONE;
-        d_out = filled_buffer(e, "d_out", e->unit.rows, o);
+        d_out = new_buffer_filled_with_zeros(e, "d_out", e->unit.rows, o);
         e->tags.region = REGION_ATTENTION;
     }
     buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, width);

@@ -101,7 +101,7 @@ static void make_streams(struct emit *e)
         e->stream.offload = ir_add_stream(e->ir, "offload", STREAM_H2D);
         e->stream.side_stream = ir_add_stream(e->ir, "offload.aside", STREAM_D2H);
     }
-    if (fpdt_one_rank_fetches(e->choices))
+    if (fpdt_one_rank_fetches_for_all(e->choices))
         e->stream.fetch = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
     if (e->choices->ep > 1)
         e->stream.expert_exchange = ir_add_stream(e->ir, "comm.ep", STREAM_COMM);
@@ -125,7 +125,7 @@ static struct token_layout token_layout_of(const struct choices *c)
                                      .hp = c->hp * c->row_ranks,
                                      .chunk_count = c->subsequences,
                                      .sequence_tokens = c->seq,
-                                     .tokens_of_chunk = c->subsequence_tokens};
+                                     .tokens_by_chunk = c->subsequence_tokens};
     if (c->attention == CHOICE_ATTENTION_FPDT)
         return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
                                      .cp = 1,
@@ -147,7 +147,7 @@ enum {
     OPS_PER_TILE_MAX = 40
 };
 
-double step_max_ops(const struct choices *c)
+double step_max_ops_of_rank(const struct choices *c)
 {
     double tiles = (double)c->chunk_count * (double)c->chunk_count / 2 + (double)c->chunk_count;
     double layer = (OPS_PER_LAYER_MAX * (double)c->chunk_count + OPS_PER_TILE_MAX * tiles +
@@ -161,16 +161,16 @@ double step_max_ops(const struct choices *c)
 /* Returns the number of ops for which the staging tables have room from the start. Rows that stay unused are never
  * touched and take no physical memory, but the system must grant their addresses, so the number has a limit: some
  * hundred megabytes. */
-static uint64_t staging_rows_of(const struct choices *c)
+static uint64_t initial_staging_row_count(const struct choices *c)
 {
     enum { ROOM_MAX = 1 << 21 };
-    double ops = step_max_ops(c);
+    double ops = step_max_ops_of_rank(c);
     return ops < ROOM_MAX ? (uint64_t)ops : ROOM_MAX;
 }
 
 static enum status check_size(const struct choices *c, struct diag *diag)
 {
-    double ops = step_max_ops(c);
+    double ops = step_max_ops_of_rank(c);
     if (ops < 2e8 && c->model->layers < 65000)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
@@ -187,8 +187,8 @@ double step_attention_slowdown(const struct choices *c)
 
 /* Returns the part of the model that one tensor rank has: c->model if there is one tensor rank, else *share, which the
  * function fills. */
-static const struct transformer *model_of_tensor_rank(const struct choices *c,
-                                                      struct transformer *share)
+static const struct transformer *model_share_of_tensor_rank(const struct choices *c,
+                                                            struct transformer *share)
 {
     if (c->tp == 1)
         return c->model;
@@ -200,7 +200,7 @@ void step_redundant_product_shares(const struct choices *c, double *layers, doub
 {
     const struct transformer *model = c->model;
     struct transformer room;
-    const struct transformer *share = model_of_tensor_rank(c, &room);
+    const struct transformer *share = model_share_of_tensor_rank(c, &room);
     *layers = 1 - (double)transformer_layer_linear_flops_per_token(model) /
                       ((double)transformer_layer_linear_flops_per_token(share) * c->tp);
     *head = 1 - (double)transformer_head_flops_per_token(model) /
@@ -211,11 +211,12 @@ int64_t step_bucket_bytes(const struct choices *c)
 {
     struct transformer room;
     int64_t elements = 0;
-    if (c->profile->keeps_bucket && weights_shard_params(c))
-        elements += c->profile->bucket_elements;
+    if (c->profile->keeps_gradient_bucket && weights_shard_params(c))
+        elements += c->profile->most_elements_of_gradient_bucket;
     if (c->profile->placeholder_gradients && !states_are_bf16((enum states)c->states) &&
         c->model->experts == 0)
-        elements += transformer_layer_linear_flops_per_token(model_of_tensor_rank(c, &room)) / 2;
+        elements +=
+            transformer_layer_linear_flops_per_token(model_share_of_tensor_rank(c, &room)) / 2;
     return elements * (int64_t)dtype_bytes(c->dtype);
 }
 
@@ -244,7 +245,7 @@ static struct transformer model_of_scope(const struct transformer *model, enum s
 
 /* Emits one role (a stage's ranks, or all ranks), runs the passes on its list, and adds it to *out. Returns false if
  * the list is a short list that does not represent the whole list. */
-static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figures *figures)
+static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_memory_figures *figures)
 {
     const struct choices *c = e->choices;
     struct op_list list;
@@ -312,12 +313,12 @@ static struct choices choices_of_scope(const struct choices *choices, struct tra
 
 /* Fills the documents of the schedule with a copy of those of the choices. If a named rule deals the tokens, it also
  * makes the deal of each sequence, which says what tokens each context rank owns, and the tiles. */
-static void fill_documents(struct ir *ir, const struct choices *c)
+static void fill_schedule_documents(struct ir *ir, const struct choices *c)
 {
     const struct document_list whole = {.document_count = 1, .document_end = &c->seq};
-    const struct deal_windows windows = {c->model->attention_window,
-                                         (double)transformer_count_windowed_layers(c->model) /
-                                             (double)c->model->layers};
+    const struct attention_windows_of_layers windows = {
+        c->model->attention_window,
+        (double)transformer_count_windowed_layers(c->model) / (double)c->model->layers};
     const struct row_bytes bytes =
         row_bytes_of_layer(c->model, (double)dtype_bytes((enum dtype)c->dtype));
     struct deal_choice rule;
@@ -375,7 +376,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         .ir = &staging,
         .choices = c,
         .kept_extra_bytes = kept_bytes_of(c),
-        .planned_memories = planned,
+        .planned_memory_mask = planned,
         .whole_model = whole,
         .unit = {.tokens = c->seq / c->hp / c->cp,
                  .rows = c->seq / c->hp / c->cp * c->micro_batch,
@@ -391,10 +392,10 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     if (c->subsequence_tokens != NULL) {
         int64_t *length = arena_array(&staging.arena, c->subsequences, sizeof *length);
         memcpy(length, c->subsequence_tokens, c->subsequences * sizeof *length);
-        staging.layout.tokens_of_chunk = length;
+        staging.layout.tokens_by_chunk = length;
     }
     if (c->documents != NULL || c->ring_layout == RING_BY_CORE_PLAN) {
-        fill_documents(&staging, c);
+        fill_schedule_documents(&staging, c);
         e.sequence_documents = find_sequence_documents(&e);
     }
     if (c->routing != NULL)
@@ -409,11 +410,11 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     staging.dtype = c->dtype;
     emit_mesh(&e);
     make_streams(&e);
-    struct offsets_figures *figures = heap_zalloc(c->pp, sizeof *figures);
+    struct offsets_memory_figures *figures = heap_zalloc(c->pp, sizeof *figures);
     bool stands = true;
     out->repeats = repeats;
     for (uint32_t stage = 0; stands && stage < c->pp; stage++) {
-        uint64_t ops = staging_rows_of(c);
+        uint64_t ops = initial_staging_row_count(c);
         ir_reserve(&staging, ops, ops, 3 * ops, 0);
         emit_begin_role(&e, stage);
         stands = emit_and_rewrite(&e, out, &figures[stage]);
@@ -452,7 +453,7 @@ enum status step_build_planned(struct ir *out, const struct choices *choices, un
     struct transformer bare, share;
     struct choices scoped = choices_of_scope(choices, &bare);
     const struct transformer *model = scoped.model;
-    scoped.model = model_of_tensor_rank(&scoped, &share);
+    scoped.model = model_share_of_tensor_rank(&scoped, &share);
     assert((!scoped.needs_subsequence_tokens || scoped.subsequences == 1) &&
            "lengths are the caller's to make");
     if (check_size(&scoped, diag) != STATUS_OK)
@@ -468,7 +469,7 @@ int64_t step_layers_per_period(const struct choices *choices)
     struct transformer share;
     struct choices c = *choices;
     const struct transformer *model = c.model;
-    c.model = model_of_tensor_rank(&c, &share);
+    c.model = model_share_of_tensor_rank(&c, &share);
     int64_t together = weights_layers_per_bundle(&c), every = model->full_attention_every;
     if (transformer_count_windowed_layers(model) == 0 || every < 1)
         every = 1;
@@ -490,8 +491,8 @@ int64_t step_layers_per_period(const struct choices *choices)
 /* Fills *model with the model shortened to `length` periods of layers and the layers that do not fill a period, and
  * makes *c use it. Sets *r to what is left out. Returns false, and changes nothing, if no layer can be left out or if
  * there are several pipeline stages. */
-static bool short_list_layers(struct choices *c, struct transformer *model, struct repeats *r,
-                              uint32_t length)
+static bool shorten_list_to_few_layers(struct choices *c, struct transformer *model,
+                                       struct repeats *r, uint32_t length)
 {
     int64_t period = step_layers_per_period(c), all = c->model->layers;
     if (c->pp > 1 || period == 0 || all / period <= length)
@@ -500,7 +501,7 @@ static bool short_list_layers(struct choices *c, struct transformer *model, stru
     model->layers = length * period + all % period;
     c->model = model;
     *r = (struct repeats){.copies_per_gap = (uint32_t)((all - model->layers) / period),
-                          .first_copied_value = (int32_t)length / 2,
+                          .iteration_value_of_first_copy = (int32_t)length / 2,
                           .max_distance_of_iteration_values = 3,
                           .layers_per_period = (int32_t)period};
     return true;
@@ -518,13 +519,13 @@ static bool micro_batches_are_equal(const struct choices *c)
 /* Reduces the step to 2 pp + length + 4 micro-batches: enough to fill and drain the pipeline, and `length` and a few
  * more in between. Sets *r to what is left out. Returns false, and changes nothing, if the step has no more
  * micro-batches than that, if it uses subsequences or virtual stages, or if micro-batches have different documents. */
-static bool short_list_units(struct choices *c, struct repeats *r, uint32_t length)
+static bool shorten_list_to_few_micro_batches(struct choices *c, struct repeats *r, uint32_t length)
 {
     uint32_t all = c->accumulation, units = 2 * c->pp + length + 4;
     if (c->subsequences > 1 || c->virtual_stages > 1 || all <= units || !micro_batches_are_equal(c))
         return false;
     *r = (struct repeats){.copies_per_gap = all - units,
-                          .first_copied_value = (int32_t)(c->pp + length / 2) + 2,
+                          .iteration_value_of_first_copy = (int32_t)(c->pp + length / 2) + 2,
                           .max_distance_of_iteration_values = (int32_t)c->pp + 3,
                           .iterations_are_units = true,
                           .layers_per_period = 1};
@@ -541,8 +542,8 @@ bool step_build_short(struct ir *out, const struct choices *choices, uint32_t le
     if (c.scope != SCOPE_STEP || c.activations == CHOICE_ACTIVATIONS_RATIO ||
         check_size(&c, NULL) != STATUS_OK)
         return false;
-    bool of_units = short_list_units(&by_units, &units, length);
-    bool of_layers = short_list_layers(&c, &fewer, &r, length);
+    bool of_units = shorten_list_to_few_micro_batches(&by_units, &units, length);
+    bool of_layers = shorten_list_to_few_layers(&c, &fewer, &r, length);
     if (!of_units && !of_layers)
         return false;
     if (of_units && (!of_layers || (double)by_units.accumulation / choices->accumulation <
@@ -551,7 +552,7 @@ bool step_build_short(struct ir *out, const struct choices *choices, uint32_t le
         r = units;
     }
     const struct transformer *model = c.model;
-    c.model = model_of_tensor_rank(&c, &share);
+    c.model = model_share_of_tensor_rank(&c, &share);
     bool stands = build(out, &c, model, r, memories);
     if (!stands)
         ir_release(out);

@@ -43,7 +43,7 @@ enum status step_build_planned(struct ir *ir, const struct choices *choices, uns
                                struct diag *diag);
 
 /* Returns an upper limit of the number of ops of any rank. */
-double step_max_ops(const struct choices *choices);
+double step_max_ops_of_rank(const struct choices *choices);
 
 /* Returns the number of layers after which the schedules of layers repeat: the number of layers of a bundle or the
  * distance between layers without a window, the larger of the two if the other divides it. 0: there is no such number,

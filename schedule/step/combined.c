@@ -45,7 +45,7 @@ void combined_begin_part(struct emit *e, enum combined_part part)
 
 /* Adds the ops of part `at` to the list of ranges: from its first op to the first op of the next part or, for the last
  * part, to op number `ops`. Adds nothing for a part without ops. */
-static void add_ops_of_part(struct emit_combined *c, uint32_t at, uint32_t ops)
+static void add_op_range_of_combined_part(struct emit_combined *c, uint32_t at, uint32_t ops)
 {
     const uint32_t end = at + 1 < c->begin_count ? c->begin[at + 1].first_op : ops;
     if (end == c->begin[at].first_op)
@@ -69,7 +69,7 @@ void combined_end(struct emit *e)
         const bool takes_forward =
             forward < c->backward_begin &&
             (backward == c->begin_count || c->begin[forward].place <= c->begin[backward].place);
-        add_ops_of_part(c, takes_forward ? forward++ : backward++, ops);
+        add_op_range_of_combined_part(c, takes_forward ? forward++ : backward++, ops);
     }
     c->is_emitting_both = false;
 }

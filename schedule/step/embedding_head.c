@@ -17,7 +17,7 @@ static int64_t vocabulary_group_of_work(const struct emit *e, bool head)
 
 /* Returns the number of columns of the logits that the loss reads: this rank's part of the vocabulary if it is cut,
  * else the whole vocabulary. */
-static int64_t loss_columns(const struct emit *e)
+static int64_t logit_columns_of_loss(const struct emit *e)
 {
     return e->choices->vocabulary == VOCABULARY_CUT ? e->choices->model->vocab
                                                     : e->whole_model->vocab;
@@ -165,7 +165,8 @@ void embedding_backward(struct emit *e, buffer_id dx)
 static struct view new_logits_like(struct emit *e, const char *stem, enum dtype dtype,
                                    struct view labels)
 {
-    return emit_tensor(e, stem, CATEGORY_LOGITS, dtype, (int64_t)labels.count, loss_columns(e));
+    return emit_tensor(e, stem, CATEGORY_LOGITS, dtype, (int64_t)labels.count,
+                       logit_columns_of_loss(e));
 }
 
 /* Casts `gradient` to the compute dtype. */
@@ -189,12 +190,12 @@ static op_id loss_forward(struct emit *e, struct view logits, struct view labels
     int64_t rows = (int64_t)labels.count;
     struct view loss = view_whole(e, e->loss);
     struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
-    struct work work = {
-        .kind = WORK_CROSS_ENTROPY,
-        .cross_entropy = {rows, loss_columns(e), averaged_token_count(e), e->loss_is_written}};
+    struct work work = {.kind = WORK_CROSS_ENTROPY,
+                        .cross_entropy = {rows, logit_columns_of_loss(e), averaged_token_count(e),
+                                          e->loss_is_written}};
     uint32_t reads = e->loss_is_written ? 3 : 2;
     e->loss_is_written = true;
-    e->loss_lse = lse;
+    e->loss_lse_of_last_piece = lse;
     return emit_op(e, e->stream.compute, &work, (struct view[]){logits, labels, loss}, reads,
                    (struct view[]){loss, lse, softmax, logarithm},
                    2 + (softmax.count > 0) + (logarithm.count > 0));
@@ -204,9 +205,9 @@ static op_id loss_forward(struct emit *e, struct view logits, struct view labels
  * the softmax that the forward saved. `from` and `to` may be the same tensor. */
 static op_id loss_backward(struct emit *e, struct view from, struct view labels, struct view to)
 {
-    struct work work = {
-        .kind = WORK_CROSS_ENTROPY_BACKWARD,
-        .cross_entropy = {(int64_t)labels.count, loss_columns(e), averaged_token_count(e), 0}};
+    struct work work = {.kind = WORK_CROSS_ENTROPY_BACKWARD,
+                        .cross_entropy = {(int64_t)labels.count, logit_columns_of_loss(e),
+                                          averaged_token_count(e), 0}};
     e->tags.phase = PHASE_BACKWARD;
     return emit_op(e, e->stream.compute, &work, (struct view[]){from, labels}, 2, &to, 1);
 }
@@ -326,8 +327,8 @@ static struct view loss_and_gradient_of_piece(struct emit *e, struct view logits
         [LOSS_FUSED] = loss_and_gradient_in_place,
         [LOSS_TE] = loss_and_gradient_in_place,
         [LOSS_MEGATRON] = loss_and_gradient_of_fp32_logits,
-        [LOSS_SOFTMAX] = loss_and_gradient_by_softmax,
-        [LOSS_16BIT] = loss_and_gradient_of_16bit_logits};
+        [LOSS_BY_FP32_SOFTMAX] = loss_and_gradient_by_softmax,
+        [LOSS_OF_16BIT_LOGITS] = loss_and_gradient_of_16bit_logits};
     return cast_gradient_if_wide(e, losses[e->choices->loss](e, logits, labels), labels);
 }
 
@@ -336,7 +337,7 @@ static struct view loss_and_gradient_of_piece(struct emit *e, struct view logits
 static struct view new_tensor_beside_logits(struct emit *e, struct view labels, int64_t count)
 {
     return emit_tensor(e, "loss_temporary", CATEGORY_LOGITS, DTYPE_U8,
-                       (int64_t)labels.count * loss_columns(e), 4 * count);
+                       (int64_t)labels.count * logit_columns_of_loss(e), 4 * count);
 }
 
 /* Does what loss_and_gradient_of_piece() does, where each tensor rank has a part of the vocabulary (Megatron's
@@ -347,7 +348,7 @@ static struct view new_tensor_beside_logits(struct emit *e, struct view labels, 
  * LOSS_TE        over the 16-bit logits
  * LOSS_COMPILED  to a 16-bit buffer of its own, 4 bytes
  * LOSS_MEGATRON  over the fp32 copy of the logits, 6 bytes while both exist
- * LOSS_SOFTMAX   to an fp32 buffer of its own, while the logits exist in fp32 and in 16 bits
+ * LOSS_BY_FP32_SOFTMAX   to an fp32 buffer of its own, while the logits exist in fp32 and in 16 bits
  * LOSS_PARALLEL  to an fp32 buffer of its own, 16 bytes
  *
  * LOSS_PARALLEL is PyTorch's loss_parallel(), which computes each operator in fp32. Temporaries of its forward are the
@@ -396,7 +397,7 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
         zeros = emit_zeros(e, new_logits_like(e, "d_log_softmax", DTYPE_F32, labels));
         written[1] = new_tensor_beside_logits(e, labels, 1);
     }
-    if (parallel || c->loss == LOSS_SOFTMAX)
+    if (parallel || c->loss == LOSS_BY_FP32_SOFTMAX)
         to = new_logits_like(e, "softmax", DTYPE_F32, labels);
     written[0] = to;
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
@@ -405,7 +406,7 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
                          written, parallel ? 2 : 1);
     if (parallel)
         emit_extend_lifetime(e, zeros.buffer, done);
-    if (c->loss == LOSS_SOFTMAX)
+    if (c->loss == LOSS_BY_FP32_SOFTMAX)
         emit_extend_lifetime(e, logits.buffer, done);
     return cast_gradient_if_wide(e, to, labels);
 }
@@ -430,8 +431,8 @@ static struct view loss_and_gradient_of_gathered(struct emit *e, struct view log
                             .loss_backward = {rows, vocab, averaged_token_count(e), 0,
                                               e->whole_model->vocab,
                                               vocabulary_group_of_work(e, true)}};
-    emit_op(e, e->stream.compute, &backward, (struct view[]){logits, labels, e->loss_lse}, 3, &own,
-            1);
+    emit_op(e, e->stream.compute, &backward,
+            (struct view[]){logits, labels, e->loss_lse_of_last_piece}, 3, &own, 1);
     return own;
 }
 
@@ -456,14 +457,14 @@ static bool is_fpdt_loss(const struct emit *e)
  * first; then the backward of each piece computes its logits and its softmax again. */
 static bool recomputes_logits(const struct emit *e)
 {
-    return is_fpdt_loss(e) || e->choices->loss == LOSS_CUT;
+    return is_fpdt_loss(e) || e->choices->loss == LOSS_CUT_CROSS_ENTROPY;
 }
 
-/* Returns the logits of a piece, in fp32 with LOSS_SOFTMAX, else in the compute dtype. */
+/* Returns the logits of a piece, in fp32 with LOSS_BY_FP32_SOFTMAX, else in the compute dtype. */
 static struct view logits_for_softmax(struct emit *e, struct view x, struct view labels)
 {
     struct view logits = logits_of(e, x, labels);
-    if (e->choices->loss != LOSS_SOFTMAX || e->choices->dtype == DTYPE_F32)
+    if (e->choices->loss != LOSS_BY_FP32_SOFTMAX || e->choices->dtype == DTYPE_F32)
         return logits;
     return emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
 }
@@ -477,7 +478,8 @@ static struct view gradient_of_recomputed_logits(struct emit *e, struct view x, 
 }
 
 /* Emits a copy that starts after the last compute op so far has ended. The host waits until the copy has ended. */
-static void copy_blocking(struct emit *e, enum work_kind kind, struct view from, struct view to)
+static void emit_copy_that_blocks_host(struct emit *e, enum work_kind kind, struct view from,
+                                       struct view to)
 {
     op_id last = e->last_compute;
     emit_add_dependency(e, emit_copy(e, kind, true, from, to), last);
@@ -487,7 +489,7 @@ static buffer_id copy_to_host(struct emit *e, struct view x)
 {
     buffer_id host = emit_activation(e, "norm_host", e->unit.own_rows, e->choices->model->hidden);
     e->ir->buffer.memory[host.i] = MEMORY_PAGEABLE;
-    copy_blocking(e, WORK_D2H, x, view_whole(e, host));
+    emit_copy_that_blocks_host(e, WORK_D2H, x, view_whole(e, host));
     return host;
 }
 
@@ -495,7 +497,7 @@ static struct view copy_from_host(struct emit *e, struct view host, int64_t rows
 {
     struct view x =
         emit_compute_tensor(e, "norm", CATEGORY_ACTIVATION, rows, e->choices->model->hidden);
-    copy_blocking(e, WORK_H2D, host, x);
+    emit_copy_that_blocks_host(e, WORK_H2D, host, x);
     return x;
 }
 
@@ -511,7 +513,7 @@ static struct view logits_gradient_of_piece(struct emit *e, struct view x, struc
                : vocab_parallel_loss_and_gradient(e, logits, labels);
 }
 
-struct loss_rows {
+struct rows_of_loss_piece {
     struct piece piece;
     struct view x, labels;
     struct view all_labels; /* the labels of all rows */
@@ -519,7 +521,8 @@ struct loss_rows {
 
 /* Fills *rows with piece i of the rows of x, and sets the chunk and the phase (forward) of the ops that follow. Returns
  * false if no rows are left for piece i, as in a short subsequence; then only rows->piece is set. */
-static bool begin_loss_piece(struct emit *e, buffer_id x, uint32_t i, struct loss_rows *rows)
+static bool begin_loss_piece(struct emit *e, buffer_id x, uint32_t i,
+                             struct rows_of_loss_piece *rows)
 {
     rows->piece = emit_piece_of_rows(e->unit.rows, e->choices->loss_chunks, i);
     if (rows->piece.rows == 0)
@@ -546,7 +549,8 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
     emit_norm(e, part, WEIGHT_FINAL_NORM, view_of_residual(e, x), view_whole(e, normed), stats,
               e->unit.own_rows, h);
     e->tags.region = REGION_LOSS;
-    struct loss_rows r = {.all_labels = unit_tokens_or_labels(e, e->labels, "unit_labels")};
+    struct rows_of_loss_piece r = {.all_labels =
+                                       unit_tokens_or_labels(e, e->labels, "unit_labels")};
     struct view x_all =
         tensor_gather(e, view_whole(e, normed), h, TENSOR_SEQUENCES, "norm_all", true);
     struct view product = tensor_product_output(e, view_whole(e, d_normed), h, "dx_all");

@@ -27,8 +27,8 @@ static struct view new_f32_tensor(struct emit *e, const char *stem, int64_t rows
     return emit_tensor(e, stem, CATEGORY_ACTIVATION, DTYPE_F32, rows, cols);
 }
 
-static struct work route_work(const struct emit *e, enum work_kind kind, struct expert_rows copies,
-                              int64_t rows)
+static struct work router_work(const struct emit *e, enum work_kind kind, struct expert_rows copies,
+                               int64_t rows)
 {
     const struct transformer *m = e->choices->model;
     return (struct work){.kind = (uint8_t)kind,
@@ -67,7 +67,7 @@ static int64_t own_expert_count(const struct emit *e)
 }
 
 /* The numbers of rows that the ops of a layer's experts have, from the router's tokens to the experts of a rank. */
-struct route_rows {
+struct expert_route_row_counts {
     struct expert_rows own_experts; /* of the rank's experts */
     int64_t tokens;                 /* that the rank routes */
     int64_t expert_copies;          /* rows of experts that these tokens fill, on all ranks */
@@ -79,12 +79,13 @@ struct route_rows {
     bool is_listed;
 };
 
-static struct route_rows route_rows_of(const struct emit *e, uint32_t layer, int64_t rows)
+static struct expert_route_row_counts route_rows_of(const struct emit *e, uint32_t layer,
+                                                    int64_t rows)
 {
     const struct choices *c = e->choices;
     const struct routing *routing = &e->ir->routing;
     const uint32_t ranks = c->ep;
-    struct route_rows to = {.tokens = rows, .read_rows = rows};
+    struct expert_route_row_counts to = {.tokens = rows, .read_rows = rows};
     to.expert_copies = rows * c->model->experts_per_token;
     to.own_experts.capacity_rows = to.expert_copies;
     if (routing->expert_count == 0)
@@ -93,8 +94,9 @@ static struct route_rows route_rows_of(const struct emit *e, uint32_t layer, int
     const struct routing_fullest_expert fullest =
         routing_find_fullest_expert(routing, list, rows, ranks);
     to.own_experts = (struct expert_rows){fullest.copies * ranks, list + 1, to.expert_copies, 0};
-    to.is_listed = c->expert_capacity.factor_millionths > 0 || c->dispatcher != DISPATCHER_ALLTOALL;
-    if (c->expert_capacity.factor_millionths > 0) {
+    to.is_listed =
+        c->expert_capacity.capacity_factor_millionths > 0 || c->dispatcher != DISPATCHER_ALLTOALL;
+    if (c->expert_capacity.capacity_factor_millionths > 0) {
         to.expert_copies = routing_kept_rows(routing, list, rows);
         to.own_experts.kept = to.expert_copies;
     }
@@ -108,13 +110,13 @@ static struct route_rows route_rows_of(const struct emit *e, uint32_t layer, int
     return to;
 }
 
-static bool sends_tokens_not_copies(const struct route_rows *rows)
+static bool sends_tokens_not_copies(const struct expert_route_row_counts *rows)
 {
     return rows->read_row_source != PERMUTE_OWN;
 }
 
 static struct work permute_work(const struct emit *e, enum work_kind kind,
-                                const struct route_rows *rows, bool weights)
+                                const struct expert_route_row_counts *rows, bool weights)
 {
     const struct transformer *m = e->choices->model;
     struct work work = {.kind = (uint8_t)kind,
@@ -135,7 +137,7 @@ static struct work permute_work(const struct emit *e, enum work_kind kind,
 /* Returns the work that copies the weights of tokens, [rows, copies], into the order of the rows that permute_work()
  * makes. The backward kind copies the gradients of the weights from that order back. */
 static struct work permute_weights_work(const struct emit *e, enum work_kind kind,
-                                        const struct route_rows *rows)
+                                        const struct expert_route_row_counts *rows)
 {
     struct work work = permute_work(e, kind, rows, false);
     work.permute.cols = 1;
@@ -143,7 +145,7 @@ static struct work permute_weights_work(const struct emit *e, enum work_kind kin
 }
 
 /* Returns the number of rows that permute_work() makes. */
-static int64_t permuted_rows(const struct route_rows *rows)
+static int64_t permuted_row_count(const struct expert_route_row_counts *rows)
 {
     return sends_tokens_not_copies(rows) ? rows->own_experts.capacity_rows : rows->expert_copies;
 }
@@ -158,22 +160,22 @@ static struct view emit_exchange(struct emit *e, struct work work, const char *s
 }
 
 /* The elements that are sent for each copy of a token. */
-struct copy_format {
+struct token_copy_format {
     int64_t cols;
     enum dtype dtype;
 };
 
-static struct copy_format hidden_format(const struct emit *e)
+static struct token_copy_format copy_format_of_hidden_dtype(const struct emit *e)
 {
-    return (struct copy_format){e->choices->model->hidden, e->ir->dtype};
+    return (struct token_copy_format){e->choices->model->hidden, e->ir->dtype};
 }
 
-static const struct copy_format weight_format = {1, DTYPE_F32};
+static const struct token_copy_format weight_format = {1, DTYPE_F32};
 
 /* Emits an all-to-all of copies of tokens, and returns its result. ahead: to the ranks of their experts; else back. */
 static struct view all_to_all(struct emit *e, const char *stem, enum category category,
-                              struct view x, struct copy_format format,
-                              const struct route_rows *rows, bool ahead)
+                              struct view x, struct token_copy_format format,
+                              const struct expert_route_row_counts *rows, bool ahead)
 {
     const int64_t sent = rows->expert_copies * format.cols;
     const struct expert_rows own = rows->own_experts;
@@ -196,8 +198,9 @@ static struct view all_to_all(struct emit *e, const char *stem, enum category ca
 /* Returns the work that exchanges tokens, rows of `cols` elements, between ranks with different experts. ahead: it
  * brings a rank the tokens that its experts read. Else it returns results, and adds up what the experts of all ranks
  * made of each token. */
-static struct work token_exchange_work(const struct emit *e, const struct route_rows *rows,
-                                       int64_t cols, enum dtype dtype, bool ahead)
+static struct work token_exchange_work(const struct emit *e,
+                                       const struct expert_route_row_counts *rows, int64_t cols,
+                                       enum dtype dtype, bool ahead)
 {
     const struct choices *c = e->choices;
     const int64_t row_bytes = cols * (int64_t)dtype_bytes(dtype), sent = rows->tokens * cols;
@@ -223,7 +226,8 @@ static struct work token_exchange_work(const struct emit *e, const struct route_
 
 /* Emits the exchange that brings a rank the tokens that its experts read, and returns them: rows of `cols` elements. */
 static struct view emit_spread_tokens(struct emit *e, const char *stem, struct view x,
-                                      enum dtype dtype, int64_t cols, const struct route_rows *rows)
+                                      enum dtype dtype, int64_t cols,
+                                      const struct expert_route_row_counts *rows)
 {
     return emit_exchange(e, token_exchange_work(e, rows, cols, dtype, true), stem,
                          CATEGORY_ACTIVATION, dtype, x, rows->read_rows, cols);
@@ -232,7 +236,7 @@ static struct view emit_spread_tokens(struct emit *e, const char *stem, struct v
 /* Does the reverse of emit_spread_tokens(): writes to y, for each token of this rank, the sum of what the experts of
  * all ranks made of it. */
 static void emit_combine_tokens(struct emit *e, struct view x, struct view y, enum dtype dtype,
-                                int64_t cols, const struct route_rows *rows)
+                                int64_t cols, const struct expert_route_row_counts *rows)
 {
     const struct work work = token_exchange_work(e, rows, cols, dtype, false);
     emit_op(e, e->stream.expert_exchange, &work, &x, 1, &y, 1);
@@ -240,8 +244,8 @@ static void emit_combine_tokens(struct emit *e, struct view x, struct view y, en
 
 /* Emits a PACK of rows from the order of ranks into that of experts, or an UNPACK back. If routing is not even, the
  * work names it, so that the kernel knows the number of rows of each expert. */
-static void reorder_rank_rows(struct emit *e, enum work_kind kind, struct view x, struct view y,
-                              int64_t cols, struct expert_rows rows)
+static void reorder_rows_ranks_to_experts(struct emit *e, enum work_kind kind, struct view x,
+                                          struct view y, int64_t cols, struct expert_rows rows)
 {
     const int64_t ranks = e->choices->ep;
     struct work work = {.kind = (uint8_t)kind,
@@ -256,15 +260,16 @@ static void reorder_rank_rows(struct emit *e, enum work_kind kind, struct view x
 }
 
 /* True if copies of tokens, and not tokens, are sent to the ranks of their experts. */
-static bool sends_token_copies_to_experts(const struct emit *e, const struct route_rows *rows)
+static bool sends_token_copies_to_experts(const struct emit *e,
+                                          const struct expert_route_row_counts *rows)
 {
     return e->choices->ep > 1 && !sends_tokens_not_copies(rows);
 }
 
 /* Sends copies to the ranks of their experts, and returns what arrives, which is to be passed to
  * emit_rows_to_expert_order(). Returns x itself if no copies are sent. */
-static struct view emit_dispatch(struct emit *e, struct view x, struct copy_format format,
-                                 const struct route_rows *rows)
+static struct view emit_dispatch(struct emit *e, struct view x, struct token_copy_format format,
+                                 const struct expert_route_row_counts *rows)
 {
     return sends_token_copies_to_experts(e, rows)
                ? all_to_all(e, "received", CATEGORY_COMMUNICATION, x, format, rows, true)
@@ -273,33 +278,35 @@ static struct view emit_dispatch(struct emit *e, struct view x, struct copy_form
 
 /* Returns x, which emit_dispatch() returned, in the order of the rank's experts. */
 static struct view emit_rows_to_expert_order(struct emit *e, const char *stem, struct view x,
-                                             struct copy_format format,
-                                             const struct route_rows *rows)
+                                             struct token_copy_format format,
+                                             const struct expert_route_row_counts *rows)
 {
     if (!sends_token_copies_to_experts(e, rows))
         return x;
     const struct view y = emit_tensor(e, stem, CATEGORY_ACTIVATION, format.dtype,
                                       rows->own_experts.capacity_rows, format.cols);
-    reorder_rank_rows(e, WORK_PACK, x, y, format.cols, rows->own_experts);
+    reorder_rows_ranks_to_experts(e, WORK_PACK, x, y, format.cols, rows->own_experts);
     return y;
 }
 
 /* Does the reverse of emit_rows_to_expert_order(): returns x, which is in the order of the rank's experts, in the order
  * of the ranks to which its rows return. */
-static struct view emit_rows_to_rank_order(struct emit *e, struct view x, struct copy_format format,
-                                           const struct route_rows *rows)
+static struct view emit_rows_to_rank_order(struct emit *e, struct view x,
+                                           struct token_copy_format format,
+                                           const struct expert_route_row_counts *rows)
 {
     if (!sends_token_copies_to_experts(e, rows))
         return x;
     const struct view sent = emit_tensor(e, "sent", CATEGORY_COMMUNICATION, format.dtype,
                                          rows->own_experts.capacity_rows, format.cols);
-    reorder_rank_rows(e, WORK_UNPACK, x, sent, format.cols, rows->own_experts);
+    reorder_rows_ranks_to_experts(e, WORK_UNPACK, x, sent, format.cols, rows->own_experts);
     return sent;
 }
 
 /* Does the reverse of emit_dispatch(): sends results back to the ranks of their tokens and returns what arrives. */
 static struct view emit_combine_rows(struct emit *e, const char *stem, struct view sent,
-                                     struct copy_format format, const struct route_rows *rows)
+                                     struct token_copy_format format,
+                                     const struct expert_route_row_counts *rows)
 {
     return sends_token_copies_to_experts(e, rows)
                ? all_to_all(e, stem, CATEGORY_ACTIVATION, sent, format, rows, false)
@@ -308,7 +315,8 @@ static struct view emit_combine_rows(struct emit *e, const char *stem, struct vi
 
 /* Makes the host wait for the numbers of rows of the experts before it launches more, if it needs them
  * and the profile waits. */
-static void wait_for_counts(struct emit *e, const struct route_rows *rows)
+static void wait_on_host_for_expert_counts(struct emit *e,
+                                           const struct expert_route_row_counts *rows)
 {
     const struct choices *c = e->choices;
     if (!c->profile->host_waits_for_expert_counts || !dispatcher_needs_counts(c))
@@ -319,10 +327,10 @@ static void wait_for_counts(struct emit *e, const struct route_rows *rows)
 
 /* Makes the host wait for the first product of experts before it launches their activation, if the profile runs the
  * limits of a clamped activation as operators and experts are not fused. */
-static void wait_for_clamps(struct emit *e)
+static void wait_on_host_for_expert_clamps(struct emit *e)
 {
     const struct choices *c = e->choices;
-    if (c->profile->clamps_by_operators && c->model->activation == ACTIVATION_SWIGLU_CLAMPED &&
+    if (c->profile->clamps_run_as_operators && c->model->activation == ACTIVATION_SWIGLU_CLAMPED &&
         !choices_fuse_experts(c))
         emit_host_wait(e, e->stream.compute);
 }
@@ -361,7 +369,7 @@ static struct view shared_experts_down(struct emit *e, uint32_t layer, int64_t r
 /* Emits the sum of each token's results into y. It multiplies them by the weights of copies, unless these were applied
  * to the input or by the activation. If tokens were sent, it also emits the exchange that returns the sums. */
 static void emit_sum_of_results(struct emit *e, struct view made, struct view weights,
-                                struct view y, const struct route_rows *rows)
+                                struct view y, const struct expert_route_row_counts *rows)
 {
     const struct view read[2] = {made, weights};
     const bool weighted = !e->choices->model->router_on_input && !activation_weights_copies(e);
@@ -386,7 +394,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
     const bool shares = m->shared_ffn > 0, whole = y.count > 0;
     const bool inside = activation_weights_copies(e);
-    const struct route_rows own = route_rows_of(e, layer, rows);
+    const struct expert_route_row_counts own = route_rows_of(e, layer, rows);
     struct view shared = view_none(), read = x;
     if (shares && c->shared_experts == SHARED_EXPERTS_BEFORE) {
         shared_experts_up(e, layer, x, rows, saved);
@@ -399,9 +407,9 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_ROUTER),
                 optional_weight(e, layer, WEIGHT_ROUTER_BIAS), logits, rows, m->experts, h);
     e->narrow.is_router = false;
-    emit_compute(e, route_work(e, WORK_ROUTE, own.own_experts, rows), &logits, 1, &weights, 1);
+    emit_compute(e, router_work(e, WORK_ROUTE, own.own_experts, rows), &logits, 1, &weights, 1);
     if (own.read_row_source == PERMUTE_ARRIVED)
-        wait_for_counts(e, &own);
+        wait_on_host_for_expert_counts(e, &own);
     if (sends_tokens_not_copies(&own)) {
         combined_begin_part(e, FORWARD_EXCHANGE);
         read = emit_spread_tokens(e, "spread", x, e->ir->dtype, h, &own);
@@ -410,32 +418,33 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     }
     saved->weights = weights.buffer;
     if (own.read_row_source == PERMUTE_GATHERED)
-        wait_for_counts(e, &own);
+        wait_on_host_for_expert_counts(e, &own);
 
     saved->up = emit_activation(e, "expert_up", own.own_experts.capacity_rows, 2 * f);
     saved->act = emit_activation(e, "expert_act", own.own_experts.capacity_rows, f);
-    const struct view dealt = view_whole(e, emit_activation(e, "permuted", permuted_rows(&own), h));
+    const struct view dealt =
+        view_whole(e, emit_activation(e, "permuted", permuted_row_count(&own), h));
     const struct view up = view_whole(e, saved->up), act = view_whole(e, saved->act);
     emit_compute(e, permute_work(e, WORK_PERMUTE, &own, m->router_on_input),
                  (struct view[]){read, weights}, m->router_on_input ? 2 : 1, &dealt, 1);
     struct view row_weights = view_none();
     if (inside) {
-        row_weights = new_f32_tensor(e, "row_weights", permuted_rows(&own), 1);
+        row_weights = new_f32_tensor(e, "row_weights", permuted_row_count(&own), 1);
         emit_compute(e, permute_weights_work(e, WORK_PERMUTE_WEIGHTS, &own), &weights, 1,
                      &row_weights, 1);
     }
     if (!sends_tokens_not_copies(&own)) {
-        wait_for_counts(e, &own);
+        wait_on_host_for_expert_counts(e, &own);
         combined_begin_part(e, FORWARD_EXCHANGE);
     }
-    const struct view sent = emit_dispatch(e, dealt, hidden_format(e), &own);
+    const struct view sent = emit_dispatch(e, dealt, copy_format_of_hidden_dtype(e), &own);
     if (inside)
         row_weights = emit_dispatch(e, row_weights, weight_format, &own);
     combined_begin_part(e, FORWARD_EXPERTS);
     if (shares && c->shared_experts == SHARED_EXPERTS_BOTH)
         shared_experts_up(e, layer, x, rows, saved);
     const struct view permuted =
-        emit_rows_to_expert_order(e, "dispatched", sent, hidden_format(e), &own);
+        emit_rows_to_expert_order(e, "dispatched", sent, copy_format_of_hidden_dtype(e), &own);
     saved->permuted = permuted.buffer;
     if (inside) {
         row_weights =
@@ -445,7 +454,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     emit_grouped_matmul(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
                         optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own_experts,
                         2 * f, h);
-    wait_for_clamps(e);
+    wait_on_host_for_expert_clamps(e);
     emit_compute(e, activation_work(e, WORK_SWIGLU, own.own_experts, f, inside),
                  (struct view[]){up, row_weights}, inside ? 2 : 1, &act, 1);
     emit_record_discarded_buffer(e, RECOMPUTE_MOE_ACT, act.buffer);
@@ -455,8 +464,8 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
                         optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written,
                         own.own_experts, h, f);
     const struct view made = emit_combine_rows(
-        e, "returned", emit_rows_to_rank_order(e, written, hidden_format(e), &own),
-        hidden_format(e), &own);
+        e, "returned", emit_rows_to_rank_order(e, written, copy_format_of_hidden_dtype(e), &own),
+        copy_format_of_hidden_dtype(e), &own);
     saved->y = made.buffer;
     const struct view routed =
         shares && whole ? emit_compute_tensor(e, "routed", CATEGORY_ACTIVATION, rows, h) : y;
@@ -516,7 +525,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
     const bool both = m->shared_ffn > 0 && e->choices->shared_experts == SHARED_EXPERTS_BOTH;
     const bool inside = activation_weights_copies(e);
-    const struct route_rows own = route_rows_of(e, layer, rows);
+    const struct expert_route_row_counts own = route_rows_of(e, layer, rows);
     const struct view logits = view_whole(e, saved->logits),
                       weights = view_whole(e, saved->weights);
     const struct view permuted = view_whole(e, saved->permuted), up = view_whole(e, saved->up);
@@ -527,7 +536,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     if (sends_tokens_not_copies(&own))
         combined_begin_part(e, BACKWARD_EXPERTS);
     const struct view d_made =
-        emit_compute_tensor(e, "d_expert_y", CATEGORY_ACTIVATION, permuted_rows(&own), h);
+        emit_compute_tensor(e, "d_expert_y", CATEGORY_ACTIVATION, permuted_row_count(&own), h);
     struct view d_weights = new_f32_tensor(e, "d_expert_weights", own.read_rows, copies),
                 d_shared = view_none();
     if (m->router_on_input || inside)
@@ -544,12 +553,12 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         emit_compute_tensor(e, "d_expert_up", CATEGORY_ACTIVATION, all.capacity_rows, 2 * f);
     const struct view d_read =
         emit_compute_tensor(e, "d_permuted", CATEGORY_ACTIVATION, all.capacity_rows, h);
-    const struct view d_sent = emit_dispatch(e, d_made, hidden_format(e), &own);
+    const struct view d_sent = emit_dispatch(e, d_made, copy_format_of_hidden_dtype(e), &own);
     combined_begin_part(e, BACKWARD_EXPERTS);
     if (both)
         d_shared = shared_experts_down_backward(e, layer, dy, rows, saved);
     const struct view d_written =
-        emit_rows_to_expert_order(e, "d_dispatched", d_sent, hidden_format(e), &own);
+        emit_rows_to_expert_order(e, "d_dispatched", d_sent, copy_format_of_hidden_dtype(e), &own);
     emit_grouped_matmul(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
                         view_none(), d_act, all, f, h);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, all);
@@ -566,7 +575,8 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
                         d_read, all, h, 2 * f);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, all);
     emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_UP_BIAS, d_up, all, 2 * f);
-    const struct view d_ranks = emit_rows_to_rank_order(e, d_read, hidden_format(e), &own);
+    const struct view d_ranks =
+        emit_rows_to_rank_order(e, d_read, copy_format_of_hidden_dtype(e), &own);
     const bool sums = sends_tokens_not_copies(&own);
     const struct view sum =
         sums ? emit_compute_tensor(e, "d_summed", CATEGORY_COMMUNICATION, own.read_rows, h)
@@ -582,7 +592,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     emit_delayed_gradients(e);
     combined_begin_part(e, BACKWARD_EXCHANGE);
     const struct view d_permuted =
-        emit_combine_rows(e, "d_returned", d_ranks, hidden_format(e), &own);
+        emit_combine_rows(e, "d_returned", d_ranks, copy_format_of_hidden_dtype(e), &own);
     if (inside)
         d_row_weights =
             emit_combine_rows(e, "d_returned_weights", d_row_weights, weight_format, &own);
@@ -608,7 +618,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     if (m->router_on_input) /* a token has one copy, whose row is the token's */
         emit_compute(e, (struct work){.kind = WORK_ROW_DOT, .merge = {rows, 1, h}},
                      (struct view[]){x, d_permuted}, 2, &d_weights, 1);
-    emit_compute(e, route_work(e, WORK_ROUTE_BACKWARD, all, rows),
+    emit_compute(e, router_work(e, WORK_ROUTE_BACKWARD, all, rows),
                  (struct view[]){d_weights, logits}, 2, &d_logits, 1);
     e->narrow.is_router = true;
     emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, layer, WEIGHT_ROUTER), view_none(), d_router,

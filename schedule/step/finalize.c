@@ -30,8 +30,8 @@ struct role_writer {
     uint32_t *new_op;                     /* new id of each old op */
     uint32_t *dependency_row_by_op; /* for each old op, a row of e->dependency; IR_NONE: none */
     /* [rows of e->dependency] another row with the same waiting op; IR_NONE: none */
-    uint32_t *next_dependency_row;
-    uint32_t *next_number; /* [stems] the number of the next buffer */
+    uint32_t *next_dependency_row_of_same_op;
+    uint32_t *next_buffer_number_by_stem; /* [stems] the number of the next buffer */
 };
 
 /* Swaps the members of struct ir that are declared before `buffer`: the tables that all roles share. write_role()
@@ -51,7 +51,7 @@ static inline uint32_t write_buffer(struct role_writer *f, uint32_t from)
     if (f->new_buffer[from] != IR_NONE)
         return f->new_buffer[from];
     uint32_t to = f->new_buffer[from] = ir_copy_buffer(out, &f->input->buffer, from);
-    out->number[to] = f->next_number[out->stem[to]]++;
+    out->number[to] = f->next_buffer_number_by_stem[out->stem[to]]++;
     return to;
 }
 
@@ -118,7 +118,8 @@ static void write_operands_and_waits_of_op(struct role_writer *f, uint32_t i)
     order_open_op(f->order, order_kind_of_op(f->output, row), stream);
     for (uint32_t k = 0; k < in->wait_count[i]; k++)
         waits_add_op(f->waits, f->new_op[f->input->wait[in->wait_begin[i] + k].i]);
-    for (uint32_t k = f->dependency_row_by_op[i]; k != IR_NONE; k = f->next_dependency_row[k])
+    for (uint32_t k = f->dependency_row_by_op[i]; k != IR_NONE;
+         k = f->next_dependency_row_of_same_op[k])
         waits_add_op(f->waits, f->new_op[f->e->dependency[k].awaited_op.i]);
     for (uint32_t k = 0; k < operands; k++) {
         touch[k].is_write = k >= reads;
@@ -126,7 +127,7 @@ static void write_operands_and_waits_of_op(struct role_writer *f, uint32_t i)
     }
     out->wait_begin[row] = f->output->wait_count;
     out->wait_count[row] = 0;
-    if (waits_add_conflicts_of(f->waits, touch, operands, stream) > 0)
+    if (waits_add_conflicting_ops(f->waits, touch, operands, stream) > 0)
         write_waits(f, row);
     for (uint32_t k = 0; k < operands; k++) {
         first_uses_add_touch(f->first_uses, f->order, touch[k].buffer, row);
@@ -168,7 +169,7 @@ static uint32_t *next_number_of_stems(const struct ir *out)
 
 /* Returns an array on the heap, with an element for each buffer: true if an op of the list reads or writes the
  * buffer. */
-static bool *touched_buffers(const struct ir *in, const struct op_list *list)
+static bool *buffers_touched_by_list(const struct ir *in, const struct op_list *list)
 {
     bool *touched = heap_zalloc((size_t)in->buffer.count + 1, sizeof *touched);
     for (uint32_t i = 0; i < list->count; i++) {
@@ -181,7 +182,7 @@ static bool *touched_buffers(const struct ir *in, const struct op_list *list)
 }
 
 /* Forgets the rows of the staging tables and keeps their memory for the next role. */
-static void clear_rows(struct ir *staging)
+static void clear_staging_rows(struct ir *staging)
 {
     staging->op.count = 0;
     staging->buffer.count = 0;
@@ -209,13 +210,13 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         .new_buffer = ir_new_empty_ids(in->buffer.count),
         .new_op = heap_alloc(in->op.count, sizeof *f.new_op),
         .dependency_row_by_op = ir_new_empty_ids(in->op.count),
-        .next_number = next_number_of_stems(out),
+        .next_buffer_number_by_stem = next_number_of_stems(out),
     };
-    f.next_dependency_row =
-        heap_alloc((size_t)e->dependency_count + 1, sizeof *f.next_dependency_row);
+    f.next_dependency_row_of_same_op =
+        heap_alloc((size_t)e->dependency_count + 1, sizeof *f.next_dependency_row_of_same_op);
     for (uint32_t i = 0; i < e->dependency_count; i++) {
         uint32_t *held = &f.dependency_row_by_op[e->dependency[i].waiting_op.i];
-        f.next_dependency_row[i] = *held;
+        f.next_dependency_row_of_same_op[i] = *held;
         *held = i;
     }
 
@@ -226,7 +227,7 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     free_sets_init(&f.free_sets, buffers);
     /* Persistent buffers come first, in the order in which they were made: all of them for a whole step, else (--scope)
      * those that ops use. */
-    bool *touched = e->choices->scope != SCOPE_STEP ? touched_buffers(in, list) : NULL;
+    bool *touched = e->choices->scope != SCOPE_STEP ? buffers_touched_by_list(in, list) : NULL;
     for (uint32_t b = 0; b < in->buffer.count; b++)
         if (liveness_is_persistent(in, b) && (touched == NULL || touched[b]))
             write_buffer(&f, b);
@@ -242,12 +243,12 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     free(f.new_buffer);
     free(f.new_op);
     free(f.dependency_row_by_op);
-    free(f.next_dependency_row);
-    free(f.next_number);
+    free(f.next_dependency_row_of_same_op);
+    free(f.next_buffer_number_by_stem);
 }
 
 bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
-                   struct offsets_figures *figures)
+                   struct offsets_memory_figures *figures)
 {
     struct order order = {0};
     struct first_uses first_uses = {0};
@@ -263,9 +264,10 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
     if (stands)
         stands = offsets_plan_role(
             out, e->role, &order, &first_uses,
-            (struct offsets_scope){e->planned_memories, .is_tight = e->choices->pp == 1}, figures);
+            (struct offsets_scope){e->planned_memory_mask, .is_tight = e->choices->pp == 1},
+            figures);
     swap_tables_of_all_roles(e->ir, out);
-    clear_rows(e->ir);
+    clear_staging_rows(e->ir);
     first_uses_release(&first_uses);
     order_release(&order);
     return stands;

@@ -13,7 +13,7 @@
  * Afterwards the tables of e->ir have no ops and no buffers; they keep the rows that roles share (shapes, names, groups
  * and the like). Returns false if *out is a short list (out->repeats) that does not represent the whole list. */
 bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
-                   struct offsets_figures *figures);
+                   struct offsets_memory_figures *figures);
 /* Moves the tables that roles share to *out, once all roles have been appended. e->ir is of no further use. */
 void finalize_tables(const struct emit *e, struct ir *out);
 

@@ -19,7 +19,7 @@ static bool is_gated(const struct emit *e)
 }
 
 /* True if each branch of a layer (attention, feed-forward part) begins with a norm. */
-static bool has_norms_before(const struct emit *e)
+static bool branches_begin_with_norm(const struct emit *e)
 {
     return e->choices->model->norm_place != NORM_AFTER;
 }
@@ -86,7 +86,7 @@ static int64_t memory_accesses_per_element(const struct emit *e, enum chain chai
  * is recomputed. Else it is 1. */
 static uint32_t saved_up_product_divisor(const struct emit *e, int64_t rows)
 {
-    const struct kept_products keeps = kept_products_of(e->choices);
+    const struct products_with_kept_results keeps = kept_products_of(e->choices);
     bool halves =
         is_gated(e) && keeps.gate != keeps.up && !ffn_pieces_save_only_input(e) && rows > 1;
     return halves ? FFN_PARTS : 1;
@@ -94,15 +94,15 @@ static uint32_t saved_up_product_divisor(const struct emit *e, int64_t rows)
 
 /* Returns the bytes that a layer keeps besides its first product (schedule/choices/kept.h), as a number of rows that
  * are as wide as the feed-forward part. A buffer gets that many more rows. */
-static int64_t extra_kept_rows(const struct emit *e, int64_t rows)
+static int64_t rows_for_extra_kept_bytes(const struct emit *e, int64_t rows)
 {
     return rows * e->kept_extra_bytes.act / 2;
 }
 
-/* True if selective checkpointing keeps the whole result of the first product. The rows of extra_kept_rows(), which are
+/* True if selective checkpointing keeps the whole result of the first product. The rows of rows_for_extra_kept_bytes(), which are
  * recomputed, cannot be in its buffer then. They are added to the gradient of the activation's result, which exists
  * when the most memory is in use. */
-static bool keeps_up_product(const struct emit *e, uint32_t parts)
+static bool keeps_whole_up_product_result(const struct emit *e, uint32_t parts)
 {
     return kept_products_of(e->choices).up && parts == 1;
 }
@@ -121,10 +121,11 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, f = model->ffn, width = is_gated(e) ? 2 * f : f;
     uint32_t parts = saved_up_product_divisor(e, rows);
-    /* The rows of extra_kept_rows() for all parts are added to the buffer of the last part: if any part is recomputed,
+    /* The rows of rows_for_extra_kept_bytes() for all parts are added to the buffer of the last part: if any part is recomputed,
      * that one is. */
-    int64_t beside =
-        keeps_up_product(e, parts) || ffn_pieces_save_only_input(e) ? 0 : extra_kept_rows(e, rows);
+    int64_t beside = keeps_whole_up_product_result(e, parts) || ffn_pieces_save_only_input(e)
+                         ? 0
+                         : rows_for_extra_kept_bytes(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
         struct piece part = emit_piece_of_rows(rows, parts, i);
         bool last = i + 1 == parts && beside > 0;
@@ -144,8 +145,8 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
         emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
                 1, (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
-    if (!ffn_pieces_save_only_input(e) && (parts > 1 || keeps_up_product(e, parts)))
-        emit_mark_saved_product(e, up[0]);
+    if (!ffn_pieces_save_only_input(e) && (parts > 1 || keeps_whole_up_product_result(e, parts)))
+        emit_keep_product_result(e, up[0]);
 }
 
 static void mlp_up_backward(struct emit *e, const buffer_id up[FFN_PARTS], buffer_id d_act,
@@ -211,8 +212,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         struct view own = view_rows(dy, piece.begin, piece.rows, h);
         struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);
         int64_t more = ffn_pieces_save_only_input(e) ? 0 : rows * e->kept_extra_bytes.d_act / 2;
-        if (keeps_up_product(e, saved_up_product_divisor(e, rows)))
-            more += extra_kept_rows(e, rows);
+        if (keeps_whole_up_product_result(e, saved_up_product_divisor(e, rows)))
+            more += rows_for_extra_kept_bytes(e, rows);
         buffer_id d_act = emit_activation(e, "d_act", rows + more, f);
         buffer_id d_up = emit_activation(e, "d_up", rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
@@ -296,7 +297,7 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
 
 /* Returns the bytes per element of the layer's input that exist beside the fp32 copy of it while the layer is
  * recomputed: 2, if checkpointing keeps the input in 16 bits and the recomputed layer makes such a copy; else 0. */
-static int64_t bytes_of_input_beside_copy(const struct emit *e)
+static int64_t input_bytes_beside_fp32_copy(const struct emit *e)
 {
     const bool repeats =
         e->choices->activations == CHOICE_ACTIVATIONS_FULL || kept_keeps_core_only(e->choices);
@@ -308,7 +309,7 @@ static int64_t bytes_of_input_beside_copy(const struct emit *e)
 static int64_t kept_extra_bytes_of_norm(const struct emit *e, enum weight weight)
 {
     const struct kept_bytes_row *kept = &e->kept_extra_bytes;
-    return weight == WEIGHT_NORM1   ? kept->first + kept->inputs1 + bytes_of_input_beside_copy(e)
+    return weight == WEIGHT_NORM1   ? kept->first + kept->inputs1 + input_bytes_beside_fp32_copy(e)
            : weight == WEIGHT_NORM2 ? kept->second + kept->inputs2
                                     : kept->after;
 }
@@ -342,7 +343,7 @@ static buffer_id norm_backward(struct emit *e, uint32_t layer, enum weight weigh
 static bool norm_is_an_operator(const struct emit *e, uint32_t layer, enum weight weight)
 {
     const struct transformer *m = e->choices->model;
-    return !e->choices->profile->norms_are_in_products ||
+    return !e->choices->profile->fuses_norms_into_products ||
            (weight == WEIGHT_NORM1 ? m->kv_latent > 0 : transformer_layer_has_experts(m, layer));
 }
 
@@ -351,7 +352,7 @@ static bool norm_is_an_operator(const struct emit *e, uint32_t layer, enum weigh
 static buffer_id emit_norm_before(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
                                   struct view *stats)
 {
-    if (!has_norms_before(e))
+    if (!branches_begin_with_norm(e))
         return x;
     const buffer_id y = emit_norm_of_layer(e, layer, weight, "norm", x, stats);
     if (norm_is_an_operator(e, layer, weight)) {
@@ -370,7 +371,7 @@ static buffer_id emit_norm_before_backward(struct emit *e, uint32_t layer, enum 
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     e->tags.region = REGION_NORM;
     buffer_id d_norm = dy;
-    if (has_norms_before(e))
+    if (branches_begin_with_norm(e))
         d_norm = norm_backward(e, layer, weight, "dx_norm", dy, x, stats);
     buffer_id dx = emit_activation(e, "dx", rows, h);
     emit_add(e, view_whole(e, d_norm), view_whole(e, d_residual), view_whole(e, dx));
@@ -400,7 +401,7 @@ static buffer_id add_branch_to_residual(struct emit *e, uint32_t layer, enum wei
 
 /* True if the backward makes the sum of the residual and of attention's branch again. Compiled code keeps the input of
  * the norm at the end of the branch, and not the sum, which it computes from that input. */
-static bool remakes_residual_sum(const struct emit *e)
+static bool recomputes_residual_sum(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return c->kernels == KERNELS_COMPILED && c->model->norm_place == NORM_BOTH &&
@@ -460,7 +461,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
                      e->unit.rows, &saved->o_adapters);
     tensor_reduce_scatter(e, product, projected, TENSOR_SEQUENCES);
     if (kept_products_of(e->choices).o)
-        emit_mark_saved_product(e, saved->attention_projected);
+        emit_keep_product_result(e, saved->attention_projected);
     saved->x2 = add_branch_to_residual(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x,
                                        saved->attention_projected, &saved->norm1_after_stats);
 
@@ -474,7 +475,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
         combined_begin_part(e, FORWARD_EXPERTS);
         mlp_forward(e, layer, saved->norm2, ffn);
         if (kept_products_of(e->choices).down && has_norms_after(e))
-            emit_mark_saved_product(e, ffn);
+            emit_keep_product_result(e, ffn);
     }
     return add_branch_to_residual(e, layer, WEIGHT_NORM2_AFTER, WEIGHT_DOWN_BIAS, saved->x2, ffn,
                                   &saved->norm2_after_stats);
@@ -503,12 +504,12 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     /* without a norm that reads the kept result, its bytes stay in use until here */
     if (kept_products_of(e->choices).down && !has_norms_after(e))
         emit_extend_lifetime(e, saved->ffn_out, e->last_compute);
-    const buffer_id x2 = remakes_residual_sum(e) ? emit_residual_sum_again(e, layer) : saved->x2;
+    const buffer_id x2 = recomputes_residual_sum(e) ? emit_residual_sum_again(e, layer) : saved->x2;
     buffer_id dx2 =
         emit_norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, x2, saved->norm2_stats, dy);
 
     e->tags.region = REGION_LINEAR;
-    e->last_before_wo_backward = e->last_compute;
+    e->last_compute_before_wo_backward = e->last_compute;
     buffer_id d_attention = emit_activation(e, "d_attention", e->unit.rows, o);
     struct view d_projected = view_whole(
         e, emit_norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2, saved->attention_projected,

@@ -31,7 +31,7 @@ struct row_range {
 
 static struct stage_span stages_of_unit(const struct stage *s, uint32_t chunk, uint32_t unit)
 {
-    return multiplex_stages_of(s->choices, chunk, unit % s->choices->subsequences);
+    return multiplex_stages_of_subsequence(s->choices, chunk, unit % s->choices->subsequences);
 }
 
 static struct row_range unit_rows_of_stage(const struct stage *s, uint32_t chunk, uint32_t unit,
@@ -77,7 +77,7 @@ static enum pass pass_of_action(const struct action *action)
 }
 
 /* Returns the passage of a unit through a chunk, which must be one of this stage's chunks. */
-static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t unit)
+static struct passage *find_or_check_passage(struct stage *s, uint32_t chunk, uint32_t unit)
 {
     uint32_t v = 0;
     while (pipeline_chunk_of_stage(s->choices, s->e->stage, v) != chunk)
@@ -126,7 +126,7 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     }
     e->unit.subsequence = part;
     e->unit.first_sequence = (int64_t)(unit / k) * c->micro_batch;
-    e->unit.cache_tokens = cache_tokens_of(s, chunk);
+    e->unit.kv_cache_capacity_tokens = cache_tokens_of(s, chunk);
     if (s->prefix != NULL && s->prefix[unit / k] == NULL)
         s->prefix[unit / k] =
             arena_array(&e->arena, (size_t)(c->model->layers * c->micro_batch), sizeof *e->prefix);
@@ -164,7 +164,7 @@ static void append_inbound_message(struct stage *s, enum pass pass, const struct
     }
 }
 
-static void list_inbound(struct stage *s)
+static void list_inbound_messages(struct stage *s)
 {
     uint32_t all = s->choices->pp * s->choices->subsequences;
     struct chunk_task *task = arena_array(&s->e->arena, all, sizeof *task);
@@ -196,7 +196,7 @@ void stage_make_streams(struct stage *s)
         s->kv_to_stage_stream = ir_add_stream(s->e->ir, "comm.keys_out", STREAM_COMM);
         s->kv_from_stage_stream = ir_add_stream(s->e->ir, "comm.keys_in", STREAM_COMM);
         s->kv_grads_stream = ir_add_stream(s->e->ir, "comm.keys_back", STREAM_COMM);
-        list_inbound(s);
+        list_inbound_messages(s);
         return;
     }
     for (int pass = 0; s->choices->pp > 1 && pass < PASS_COUNT; pass++)
@@ -249,7 +249,7 @@ static struct view input_rows_of_passage(struct stage *s, enum pass pass, uint32
 {
     struct row_range mine = unit_rows_of_stage(s, chunk, unit, s->e->stage);
     int64_t h = s->choices->model->hidden;
-    buffer_id *in = &passage_through(s, chunk, unit)->input[pass];
+    buffer_id *in = &find_or_check_passage(s, chunk, unit)->input[pass];
     assert(mine.end - mine.begin == s->e->unit.own_rows);
     if (in->i == IR_NONE)
         *in = pass == PASS_FORWARD ? emit_residual_stream(s->e).buffer
@@ -259,8 +259,8 @@ static struct view input_rows_of_passage(struct stage *s, enum pass pass, uint32
 
 /* Emits the receive of the message from stage `from` for a passage. At a seam the message is received in a new buffer,
  * which *into is set to; else in the rows of the passage's input. */
-static void post_receive(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
-                         uint32_t from, buffer_id *into)
+static void emit_receive_of_message(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
+                                    uint32_t from, buffer_id *into)
 {
     struct emit *e = s->e;
     uint32_t before = (uint32_t)input_chunk_of_pass(s, chunk, pass);
@@ -291,7 +291,8 @@ static void post_receives_up_to(struct stage *s, enum pass pass, uint32_t chunk,
         if (m->from_stage != from)
             continue;
         if (!m->is_receive_posted)
-            post_receive(s, (enum pass)m->pass, m->chunk, m->unit, from, &m->seam_buffer);
+            emit_receive_of_message(s, (enum pass)m->pass, m->chunk, m->unit, from,
+                                    &m->seam_buffer);
         m->is_receive_posted = true;
         if (wanted)
             return;
@@ -315,7 +316,7 @@ void stage_receive(struct stage *s, const struct action *action)
         if (s->pipeline->is_multiplexed)
             post_receives_up_to(s, pass, chunk, action->unit, from);
         else
-            post_receive(s, pass, chunk, action->unit, from, NULL);
+            emit_receive_of_message(s, pass, chunk, action->unit, from, NULL);
     }
 }
 
@@ -339,7 +340,7 @@ static buffer_id assemble_seam_input(struct stage *s, enum pass pass, uint32_t c
     int64_t rows = mine.end - mine.begin;
     buffer_id all = emit_buffer(e, "seam", CATEGORY_COMMUNICATION, e->choices->dtype, rows, h);
     if (both.begin < both.end) {
-        struct view whole = passage_through(s, before, unit)->gathered_output[pass];
+        struct view whole = find_or_check_passage(s, before, unit)->gathered_outputs_by_pass[pass];
         copy_rows(s,
                   view_slice(whole, (both.begin - theirs.begin) * h, (both.end - both.begin) * h),
                   view_rows(all, both.begin - mine.begin, both.end - both.begin, h));
@@ -355,7 +356,7 @@ static buffer_id assemble_seam_input(struct stage *s, enum pass pass, uint32_t c
     }
     struct view own = tensor_own_part(e, view_whole(e, all), "seam_own");
     copy_rows(s, own, input_rows_of_passage(s, pass, chunk, unit, mine));
-    return passage_through(s, chunk, unit)->input[pass];
+    return find_or_check_passage(s, chunk, unit)->input[pass];
 }
 
 buffer_id stage_input(struct stage *s, const struct action *action)
@@ -373,7 +374,7 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     struct row_range both = intersect_row_ranges(mine, theirs);
     if (both.begin == both.end)
         return here->input[pass];
-    buffer_id made = passage_through(s, (uint32_t)before, action->unit)->output[pass];
+    buffer_id made = find_or_check_passage(s, (uint32_t)before, action->unit)->output[pass];
     if (mine.begin == theirs.begin && mine.end == theirs.end)
         return made;
     int64_t h = s->choices->model->hidden;
@@ -384,16 +385,18 @@ buffer_id stage_input(struct stage *s, const struct action *action)
 
 /* Returns the rows `part` of a passage's result as this rank sends them to another stage: the rows themselves or, at a
  * seam, an equal part of these rows of all tensor ranks. mine: the rows of the result. */
-static struct view rows_to_send(struct stage *s, const struct passage *made, enum pass pass,
-                                bool seam, struct row_range part, struct row_range mine)
+static struct view rows_of_result_to_send(struct stage *s, const struct passage *made,
+                                          enum pass pass, bool seam, struct row_range part,
+                                          struct row_range mine)
 {
     int64_t h = s->choices->model->hidden, begin = part.begin - mine.begin,
             rows = part.end - part.begin;
     if (!seam)
         return view_rows(made->output[pass], begin, rows, h);
     int64_t all = h * s->choices->tp;
-    return tensor_own_part(s->e, view_slice(made->gathered_output[pass], begin * all, rows * all),
-                           "seam_part");
+    return tensor_own_part(
+        s->e, view_slice(made->gathered_outputs_by_pass[pass], begin * all, rows * all),
+        "seam_part");
 }
 
 void stage_send_result(struct stage *s, enum pass pass, const struct action *action, buffer_id x)
@@ -410,7 +413,7 @@ void stage_send_result(struct stage *s, enum pass pass, const struct action *act
     struct stage_span share = stages_of_unit(s, (uint32_t)to, action->unit);
     e->tags.region = REGION_NONE;
     if (seam)
-        made->gathered_output[pass] =
+        made->gathered_outputs_by_pass[pass] =
             tensor_gather(e, view_of_residual(e, x), s->choices->model->hidden, TENSOR_SEQUENCES,
                           "seam_all", false);
     for (uint32_t peer = share.first_stage; peer < share.first_stage + share.count; peer++) {
@@ -418,7 +421,8 @@ void stage_send_result(struct stage *s, enum pass pass, const struct action *act
             intersect_row_ranges(mine, unit_rows_of_stage(s, (uint32_t)to, action->unit, peer));
         if (peer == e->stage || both.begin == both.end)
             continue;
-        s->last_message = emit_message_op(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to,
-                                          peer, rows_to_send(s, made, pass, seam, both, mine));
+        s->last_message =
+            emit_message_op(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,
+                            rows_of_result_to_send(s, made, pass, seam, both, mine));
     }
 }

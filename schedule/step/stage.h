@@ -14,7 +14,7 @@ enum pass { PASS_FORWARD, PASS_BACKWARD, PASS_COUNT };
 struct passage {
     buffer_id input[PASS_COUNT], output[PASS_COUNT]; /* IR_NONE: nothing yet */
     /* the output, gathered from all tensor ranks, at a seam (schedule/step/stage.c) */
-    struct view gathered_output[PASS_COUNT];
+    struct view gathered_outputs_by_pass[PASS_COUNT];
     struct deferrals deferrals;
 };
 
@@ -36,12 +36,12 @@ struct stage {
     uint32_t unit_count, chunk_count; /* chunk_count: of the chunks in which the stage has a part */
     struct passage *passage;          /* row chunk * unit_count + unit */
     /* [units] the data that the unit's layers keep for the backward */
-    struct layer_saved **saved_of_unit;
+    struct layer_saved **layer_saved_by_unit;
     struct layer_saved **unused_layer_saved_rows; /* a stack of the rows of units that are done */
     uint32_t spare_saved_count;
     /* [micro-batches] an array with an element for each layer; NULL: there are no subsequences */
     struct prefix **prefix;
-    uint32_t *actions_left; /* [units] number of actions until its saved rows are free */
+    uint32_t *actions_left_by_unit; /* [units] number of actions until its saved rows are free */
     uint8_t send_stream[PASS_COUNT][2], recv_stream[PASS_COUNT][2]; /* streams, by pass and lane */
     /* if stages share subsequences: the streams by which keys and values are sent to, and received from, other
      * stages */

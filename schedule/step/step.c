@@ -36,11 +36,11 @@ struct layer_saved *layer_saved_new(struct emit *e)
 
 static struct layer_saved *layer_saved_of_unit(struct stage *s, uint32_t unit)
 {
-    if (s->saved_of_unit[unit] == NULL)
-        s->saved_of_unit[unit] = s->spare_saved_count > 0
-                                     ? s->unused_layer_saved_rows[--s->spare_saved_count]
-                                     : layer_saved_new(s->e);
-    return s->saved_of_unit[unit];
+    if (s->layer_saved_by_unit[unit] == NULL)
+        s->layer_saved_by_unit[unit] = s->spare_saved_count > 0
+                                           ? s->unused_layer_saved_rows[--s->spare_saved_count]
+                                           : layer_saved_new(s->e);
+    return s->layer_saved_by_unit[unit];
 }
 
 /* Returns a new tensor of zeros, which replaces the result of the embedding, or the gradient from the head, in a scope
@@ -119,8 +119,8 @@ static void emit_backward(struct stage *s, const struct action *action)
     if (chunk == 0 && s->choices->scope == SCOPE_STEP)
         embedding_backward(e, dx);
     e->weights.deferred = NULL;
-    if (--s->actions_left[action->unit] == 0)
-        s->unused_layer_saved_rows[s->spare_saved_count++] = s->saved_of_unit[action->unit];
+    if (--s->actions_left_by_unit[action->unit] == 0)
+        s->unused_layer_saved_rows[s->spare_saved_count++] = s->layer_saved_by_unit[action->unit];
 }
 
 static void emit_weight_gradients(struct stage *s, const struct action *action)
@@ -175,7 +175,7 @@ struct arrivals {
     struct arrival *action; /* [actions] */
 };
 
-static struct arrivals arrivals_of(const struct stage *s, const struct actions *actions)
+static struct arrivals arrivals_of_messages(const struct stage *s, const struct actions *actions)
 {
     struct arrivals a = {0};
     size_t count = (size_t)actions->count + 1;
@@ -191,7 +191,8 @@ static struct arrivals arrivals_of(const struct stage *s, const struct actions *
 /* Records action i, which has been emitted from op `begin` on. If its input proves that messages have arrived, its
  * first compute op waits for their sends, which costs no time. If its own message will be proven to have arrived, adds
  * it to the list of the action that proves it. */
-static void record_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint32_t begin)
+static void record_proven_message_arrivals(struct stage *s, struct arrivals *a, uint32_t i,
+                                           uint32_t begin)
 {
     const struct ir *ir = s->e->ir;
     if (a->ack_action == NULL)
@@ -220,7 +221,7 @@ static void perform_actions(struct stage *s, const struct actions *actions)
     };
     uint32_t next = next_compute_action(actions, 0);
     bool awaits = pipeline_awaits_messages(s->choices);
-    struct arrivals arrivals = arrivals_of(s, actions);
+    struct arrivals arrivals = arrivals_of_messages(s, actions);
     if (next < actions->count)
         stage_receive(s, &actions->action[next]);
     stage_await_messages(s);
@@ -240,7 +241,7 @@ static void perform_actions(struct stage *s, const struct actions *actions)
         what[actions->action[i].kind](s, &actions->action[i]);
         if (ends_two)
             combined_end(s->e);
-        record_arrivals(s, &arrivals, i, begin);
+        record_proven_message_arrivals(s, &arrivals, i, begin);
         if (awaits)
             emit_messages(s, &actions->action[i],
                           i + 1 < actions->count ? &actions->action[i + 1] : NULL);
@@ -267,11 +268,11 @@ void emit_step(struct emit *e)
     struct actions actions = {0};
     size_t passages = (size_t)s.chunk_count * s.unit_count;
     s.passage = arena_array(&e->arena, passages, sizeof *s.passage);
-    s.saved_of_unit = arena_array(&e->arena, s.unit_count, sizeof(struct layer_saved *));
+    s.layer_saved_by_unit = arena_array(&e->arena, s.unit_count, sizeof(struct layer_saved *));
     s.unused_layer_saved_rows = arena_array(&e->arena, s.unit_count, sizeof(struct layer_saved *));
     if (c->subsequences > 1)
         s.prefix = arena_array(&e->arena, c->accumulation, sizeof(struct prefix *));
-    s.actions_left = arena_array(&e->arena, s.unit_count, sizeof *s.actions_left);
+    s.actions_left_by_unit = arena_array(&e->arena, s.unit_count, sizeof *s.actions_left_by_unit);
     for (size_t i = 0; i < passages; i++)
         for (int pass = 0; pass < PASS_COUNT; pass++)
             s.passage[i].input[pass].i = s.passage[i].output[pass].i = IR_NONE;
@@ -280,7 +281,7 @@ void emit_step(struct emit *e)
     if (c->scope == SCOPE_LAYERS_FORWARD)
         remove_backward_actions(&actions);
     for (uint32_t i = 0; i < actions.count; i++)
-        s.actions_left[actions.action[i].unit] += actions.action[i].kind == ACTION_BACKWARD;
+        s.actions_left_by_unit[actions.action[i].unit] += actions.action[i].kind == ACTION_BACKWARD;
     perform_actions(&s, &actions);
     actions_release(&actions);
     free(s.inbound);

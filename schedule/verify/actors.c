@@ -24,8 +24,8 @@ static void make_running_sums(uint32_t *begin, size_t count)
 
 /* Returns the element of e->begin for the list to which an op belongs: its role's messages, or its role's collectives
  * in its group. NULL: the op does not communicate. */
-static uint32_t *op_list_of(const struct exchange_ops *e, const struct ir *ir, uint32_t role,
-                            uint32_t op)
+static uint32_t *op_list_of(const struct communicating_ops_of_roles *e, const struct ir *ir,
+                            uint32_t role, uint32_t op)
 {
     enum work_kind kind = ir->op.kind[op];
     if (!is_message(kind) && !is_collective(kind))
@@ -36,7 +36,7 @@ static uint32_t *op_list_of(const struct exchange_ops *e, const struct ir *ir, u
     return &e->begin[(size_t)role * (ir->group_count + 1) + group];
 }
 
-static void make_ops(struct exchange_ops *e, const struct ir *ir)
+static void make_ops(struct communicating_ops_of_roles *e, const struct ir *ir)
 {
     size_t lists = (size_t)ir->role_count * (ir->group_count + 1);
     e->begin = heap_zalloc(lists + 1, sizeof *e->begin);
@@ -91,7 +91,7 @@ struct message_routes {
     uint32_t count;
 };
 
-static void add_route(struct message_routes *s, uint32_t role, struct message_route route)
+static void add_message_route(struct message_routes *s, uint32_t role, struct message_route route)
 {
     for (uint32_t i = s->begin[role]; i < s->count; i++)
         if (s->route[i].group == route.group && s->route[i].by == route.by &&
@@ -102,7 +102,7 @@ static void add_route(struct message_routes *s, uint32_t role, struct message_ro
 }
 
 static void find_message_routes(struct message_routes *s, const struct ir *ir,
-                                const struct exchange_ops *ops)
+                                const struct communicating_ops_of_roles *ops)
 {
     s->begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *s->begin);
     for (uint32_t r = 0; r < ir->role_count; r++) {
@@ -110,9 +110,9 @@ static void find_message_routes(struct message_routes *s, const struct ir *ir,
         struct op_sequence messages = sequence_of(ops, ir, r, ir->group_count);
         for (uint32_t k = 0; k < messages.count; k++) {
             const struct work *work = ir_work(ir, messages.op[k]);
-            add_route(s, r,
-                      (struct message_route){work->p2p.group, work->p2p.by,
-                                             ir->op.guard[messages.op[k]]});
+            add_message_route(s, r,
+                              (struct message_route){work->p2p.group, work->p2p.by,
+                                                     ir->op.guard[messages.op[k]]});
         }
     }
     s->begin[ir->role_count] = s->count;
@@ -125,9 +125,9 @@ struct components {
     uint32_t *place;  /* [ranks] the rank's index in its component */
 };
 
-static void find_components(struct components *c, const struct ir *ir,
-                            const struct rank_sets *ranks, const struct message_routes *routes,
-                            uint32_t rank_count)
+static void find_communicating_components(struct components *c, const struct ir *ir,
+                                          const struct rank_sets *ranks,
+                                          const struct message_routes *routes, uint32_t rank_count)
 {
     uint32_t *parent = roots_make(rank_count);
     for (uint32_t rank = 0; rank < rank_count; rank++) {
@@ -177,9 +177,10 @@ static void append_word(struct signatures *signatures, uint32_t word)
     signatures->word[signatures->count++] = word;
 }
 
-static void append_signature(struct signatures *signatures, const struct ir *ir,
-                             const struct rank_sets *ranks, const struct message_routes *routes,
-                             const struct components *c, uint32_t component)
+static void append_component_signature(struct signatures *signatures, const struct ir *ir,
+                                       const struct rank_sets *ranks,
+                                       const struct message_routes *routes,
+                                       const struct components *c, uint32_t component)
 {
     for (uint32_t m = c->begin[component]; m < c->begin[component + 1]; m++) {
         uint32_t rank = c->member[m];
@@ -197,10 +198,10 @@ static void append_signature(struct signatures *signatures, const struct ir *ir,
 /* ---- actors ---- */
 
 /* A set of components (ranks that communicate) with equal signatures. They share the actors of the one that was seen
- * first: one actor for each of its ranks, from first_actor on. */
+ * first: one actor for each of its ranks, from first_actor_of_components on. */
 struct components_with_equal_signatures {
     size_t begin, end; /* where the signature of the component begins and ends in signatures.word */
-    uint32_t first_actor;
+    uint32_t first_actor_of_components;
 };
 
 static bool has_same_signature(const struct signatures *signatures,
@@ -212,11 +213,12 @@ static bool has_same_signature(const struct signatures *signatures,
                   (a->end - a->begin) * sizeof *signatures->word) == 0;
 }
 
-static void assign_actors(struct actors *a, const struct ir *ir, const struct rank_sets *ranks,
-                          const struct message_routes *routes, bool fold)
+static void assign_actors_to_ranks(struct actors *a, const struct ir *ir,
+                                   const struct rank_sets *ranks,
+                                   const struct message_routes *routes, bool fold)
 {
     struct components c = {0};
-    find_components(&c, ir, ranks, routes, a->rank_count);
+    find_communicating_components(&c, ir, ranks, routes, a->rank_count);
 
     struct components_with_equal_signatures *kind = heap_alloc(c.count, sizeof *kind);
     uint32_t kinds = 0;
@@ -224,9 +226,9 @@ static void assign_actors(struct actors *a, const struct ir *ir, const struct ra
     for (uint32_t i = 0; i < c.count; i++) {
         uint32_t size = c.begin[i + 1] - c.begin[i], found = fold ? 0 : kinds;
         struct components_with_equal_signatures new = {.begin = signatures.count,
-                                                       .first_actor = a->actor_count};
+                                                       .first_actor_of_components = a->actor_count};
         if (fold)
-            append_signature(&signatures, ir, ranks, routes, &c, i);
+            append_component_signature(&signatures, ir, ranks, routes, &c, i);
         new.end = signatures.count;
         while (found < kinds && !has_same_signature(&signatures, &kind[found], &new))
             found++;
@@ -241,7 +243,7 @@ static void assign_actors(struct actors *a, const struct ir *ir, const struct ra
             }
         }
         for (uint32_t k = 0; k < size; k++)
-            a->actor_of_rank[c.member[c.begin[i] + k]] = kind[found].first_actor + k;
+            a->actor_of_rank[c.member[c.begin[i] + k]] = kind[found].first_actor_of_components + k;
     }
     free(signatures.word);
     free(kind);
@@ -250,15 +252,16 @@ static void assign_actors(struct actors *a, const struct ir *ir, const struct ra
     free(c.place);
 }
 
-static void fill_messages(struct actors *a, const struct ir *ir, const struct rank_sets *ranks,
-                          const struct exchange_ops *ops)
+static void fill_messages_of_actors(struct actors *a, const struct ir *ir,
+                                    const struct rank_sets *ranks,
+                                    const struct communicating_ops_of_roles *ops)
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < a->actor_count; i++)
         total += sequence_of(ops, ir, a->role[i], ir->group_count).count;
-    a->has_too_many_messages = total > MESSAGES_MAX;
+    a->has_too_many_messages_to_match = total > VERIFIED_MESSAGES_MAX;
     a->first_message = heap_zalloc((size_t)a->actor_count + 1, sizeof *a->first_message);
-    if (a->has_too_many_messages)
+    if (a->has_too_many_messages_to_match)
         return;
     a->message = heap_alloc(total, sizeof *a->message);
     uint32_t count = 0;
@@ -303,7 +306,8 @@ static void match_messages(struct actors *a, const struct ir *ir)
             int64_t channel = ir_work(ir, message->op)->p2p.channel;
             uint64_t hash = hash_word(hash_word(source, destination), (uint64_t)channel);
             struct message_queue *q = NULL;
-            for (struct id_probe p = id_map_probe(&map, hash); !q && id_map_next(&map, &p);)
+            for (struct id_probe p = id_map_probe(&map, hash);
+                 !q && id_map_next_row_with_hash(&map, &p);)
                 if (queue[p.row].source == source && queue[p.row].destination == destination &&
                     queue[p.row].channel == channel)
                     q = &queue[p.row];
@@ -326,7 +330,8 @@ static void match_messages(struct actors *a, const struct ir *ir)
     free(next);
 }
 
-void actors_make(struct actors *a, struct verifier *v, const struct exchange_ops *ops, bool fold)
+void actors_make(struct actors *a, struct verifier *v, const struct communicating_ops_of_roles *ops,
+                 bool fold)
 {
     const struct ir *ir = v->ir;
     const struct rank_sets *ranks = verifier_ranks(v);
@@ -336,11 +341,11 @@ void actors_make(struct actors *a, struct verifier *v, const struct exchange_ops
     a->role = heap_alloc(a->rank_count, sizeof *a->role);
     struct message_routes routes = {0};
     find_message_routes(&routes, ir, ops);
-    assign_actors(a, ir, ranks, &routes, fold);
+    assign_actors_to_ranks(a, ir, ranks, &routes, fold);
     free(routes.route);
     free(routes.begin);
-    fill_messages(a, ir, ranks, ops);
-    if (!a->has_too_many_messages)
+    fill_messages_of_actors(a, ir, ranks, ops);
+    if (!a->has_too_many_messages_to_match)
         match_messages(a, ir);
 }
 

@@ -12,13 +12,13 @@
 #include <string.h>
 
 /* A range of bytes of an arena, and the buffer that had them last. */
-struct byte_range {
+struct arena_byte_range {
     uint64_t begin, end;
     uint32_t buffer;
 };
 
-struct range_map {
-    struct byte_range *row; /* sorted by address */
+struct arena_byte_ranges {
+    struct arena_byte_range *row; /* sorted by address */
     size_t count, capacity;
 };
 
@@ -28,10 +28,10 @@ struct overlap_check {
     struct verifier *v;
     const struct order *order;
     struct first_uses first_uses;
-    struct range_map map[MEMORY_COUNT];
+    struct arena_byte_ranges map[MEMORY_COUNT];
 };
 
-static uint64_t end_byte_of(const struct ir *ir, uint32_t buffer)
+static uint64_t end_byte_of_buffer(const struct ir *ir, uint32_t buffer)
 {
     return ir->buffer.offset[buffer] + ir_buffer_bytes(ir, (buffer_id){buffer});
 }
@@ -60,11 +60,11 @@ static void check_shared_bytes(struct overlap_check *w, uint32_t buffer, uint32_
         first_uses_starts_after_free_set(&w->first_uses, w->order, buffer, ir_free_set(ir, other),
                                          count))
         return;
-    uint64_t begin = ir->buffer.offset[buffer], end = end_byte_of(ir, buffer);
+    uint64_t begin = ir->buffer.offset[buffer], end = end_byte_of_buffer(ir, buffer);
     if (ir->buffer.offset[other] > begin)
         begin = ir->buffer.offset[other];
-    if (end_byte_of(ir, other) < end)
-        end = end_byte_of(ir, other);
+    if (end_byte_of_buffer(ir, other) < end)
+        end = end_byte_of_buffer(ir, other);
     const char *first_use = "is persistent";
     if (!persistent)
         first_use = arena_printf(&v->arena, "is first used by %s",
@@ -77,7 +77,7 @@ static void check_shared_bytes(struct overlap_check *w, uint32_t buffer, uint32_
 }
 
 /* Returns the index of the first range that ends after `begin`; the number of ranges if none does. */
-static size_t first_range_after(const struct range_map *m, uint64_t begin)
+static size_t first_range_after(const struct arena_byte_ranges *m, uint64_t begin)
 {
     size_t low = 0, high = m->count;
     while (low < high) {
@@ -94,20 +94,21 @@ static size_t first_range_after(const struct range_map *m, uint64_t begin)
 static void check_and_record_range(struct overlap_check *w, uint32_t buffer)
 {
     const struct ir *ir = w->v->ir;
-    struct range_map *m = &w->map[ir->buffer.memory[buffer]];
-    uint64_t begin = ir->buffer.offset[buffer], end = end_byte_of(ir, buffer);
+    struct arena_byte_ranges *m = &w->map[ir->buffer.memory[buffer]];
+    uint64_t begin = ir->buffer.offset[buffer], end = end_byte_of_buffer(ir, buffer);
     size_t first = first_range_after(m, begin),
            last = first; /* rows [first, last) share bytes with the buffer */
     for (; last < m->count && m->row[last].begin < end; last++)
         check_shared_bytes(w, buffer, m->row[last].buffer);
     /* the rest of the first range, the buffer's range, and the rest of the last range */
-    struct byte_range new[3];
+    struct arena_byte_range new[3];
     size_t count = 0;
     if (last > first && m->row[first].begin < begin)
-        new[count++] = (struct byte_range){m->row[first].begin, begin, m->row[first].buffer};
-    new[count++] = (struct byte_range){begin, end, buffer};
+        new[count++] = (struct arena_byte_range){m->row[first].begin, begin, m->row[first].buffer};
+    new[count++] = (struct arena_byte_range){begin, end, buffer};
     if (last > first && m->row[last - 1].end > end)
-        new[count++] = (struct byte_range){end, m->row[last - 1].end, m->row[last - 1].buffer};
+        new[count++] =
+            (struct arena_byte_range){end, m->row[last - 1].end, m->row[last - 1].buffer};
     m->row = heap_grow(m->row, &m->capacity, m->count + count, sizeof *m->row);
     memmove(m->row + first + count, m->row + last, (m->count - last) * sizeof *m->row);
     memcpy(m->row + first, new, count * sizeof *new);
@@ -116,7 +117,7 @@ static void check_and_record_range(struct overlap_check *w, uint32_t buffer)
 
 /* Checks that a buffer has an offset and lies inside the arena. If so, checks it against the buffers that have had its
  * bytes (check_and_record_range()). */
-static void place_buffer(struct overlap_check *w, uint32_t buffer)
+static void check_offset_of_buffer(struct overlap_check *w, uint32_t buffer)
 {
     struct verifier *v = w->v;
     const struct ir *ir = v->ir;
@@ -143,17 +144,17 @@ static void check_overlaps_of_role(struct overlap_check *w, uint32_t role)
     const struct ir *ir = w->v->ir;
     for (int memory = 0; memory < MEMORY_COUNT; memory++)
         w->map[memory].count = 0;
-    w->order = verifier_order(w->v, role);
+    w->order = verifier_order_of_role(w->v, role);
     first_uses_of_role(&w->first_uses, ir, w->order);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         if (ir->buffer.role[b] == role && liveness_is_persistent(ir, b))
-            place_buffer(w, b);
+            check_offset_of_buffer(w, b);
     for (uint32_t op = w->order->first_op; op < w->order->first_op + w->order->op_count; op++) {
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
             uint32_t b = ir_touched_buffer(ir, op, k);
             if (w->first_uses.first_op[b] == op && !liveness_is_persistent(ir, b) &&
                 !touched_by_earlier_operand(ir, op, k))
-                place_buffer(w, b);
+                check_offset_of_buffer(w, b);
         }
     }
 }

@@ -24,7 +24,7 @@ void check_guards(struct verifier *v)
 
 /* Returns in what two works differ: "kind", the name of the first parameter that differs, or "dtype". NULL: they are
  * equal. */
-static const char *describe_difference(const struct work *a, const struct work *b)
+static const char *name_of_difference_of_works(const struct work *a, const struct work *b)
 {
     const struct work_kind_info *info = work_kind_info(a->kind);
     if (a->kind != b->kind)
@@ -35,8 +35,9 @@ static const char *describe_difference(const struct work *a, const struct work *
     return a->in != b->in || a->out != b->out ? "dtype" : NULL;
 }
 
-static void compare_sequences(struct verifier *v, const struct exchange_ops *ops, uint32_t group,
-                              uint32_t rank, uint32_t other_rank)
+static void compare_collective_sequences(struct verifier *v,
+                                         const struct communicating_ops_of_roles *ops,
+                                         uint32_t group, uint32_t rank, uint32_t other_rank)
 {
     const struct ir *ir = v->ir;
     uint16_t role = v->ranks.role[rank], other_role = v->ranks.role[other_rank];
@@ -45,7 +46,7 @@ static void compare_sequences(struct verifier *v, const struct exchange_ops *ops
     uint32_t common = a.count < b.count ? a.count : b.count;
     for (uint32_t k = 0; k < common; k++) {
         const struct work *x = ir_work(ir, a.op[k]), *y = ir_work(ir, b.op[k]);
-        const char *what = describe_difference(x, y);
+        const char *what = name_of_difference_of_works(x, y);
         if (!what)
             continue;
         verify_fail(v,
@@ -64,7 +65,8 @@ static void compare_sequences(struct verifier *v, const struct exchange_ops *ops
                 rank_text(v, longer_is_a ? other_rank : rank), common);
 }
 
-static void check_group(struct verifier *v, const struct exchange_ops *ops, uint32_t group)
+static void check_group(struct verifier *v, const struct communicating_ops_of_roles *ops,
+                        uint32_t group)
 {
     const struct ir *ir = v->ir;
     const struct group *g = &ir->group[group];
@@ -92,7 +94,7 @@ static void check_group(struct verifier *v, const struct exchange_ops *ops, uint
         uint16_t other = v->ranks.role[first[instance]];
         bool *done = &compared[(size_t)other * ir->role_count + role];
         if (role != other && !*done)
-            compare_sequences(v, ops, group, first[instance], rank);
+            compare_collective_sequences(v, ops, group, first[instance], rank);
         *done = true;
     }
     free(first);
@@ -103,7 +105,7 @@ static void check_group(struct verifier *v, const struct exchange_ops *ops, uint
 void check_collectives(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct exchange_ops *ops = &verify_exchange(v)->ops;
+    const struct communicating_ops_of_roles *ops = &verify_exchange(v)->ops;
     uint32_t groups = 0, collectives = 0;
     for (uint32_t group = 0; group < ir->group_count; group++) {
         uint32_t issued = 0;
@@ -121,7 +123,7 @@ void check_collectives(struct verifier *v)
 
 /* ---- messages ---- */
 
-static void report_unmatched(struct verifier *v, const struct actors *a, uint32_t m)
+static void report_unmatched_message(struct verifier *v, const struct actors *a, uint32_t m)
 {
     const struct ir *ir = v->ir;
     const struct message *message = &a->message[m];
@@ -145,7 +147,8 @@ static void report_unmatched(struct verifier *v, const struct actors *a, uint32_
                     rank_text(v, a->lowest_rank[message->peer_actor]));
 }
 
-static void compare_matched(struct verifier *v, const struct actors *a, const struct message *send)
+static void compare_matched_messages(struct verifier *v, const struct actors *a,
+                                     const struct message *send)
 {
     const struct ir *ir = v->ir;
     const struct message *recv = &a->message[send->matching_message_row];
@@ -166,11 +169,11 @@ static void compare_matched(struct verifier *v, const struct actors *a, const st
 void check_messages(struct verifier *v)
 {
     const struct actors *a = &verify_exchange(v)->actors;
-    if (a->has_too_many_messages) {
+    if (a->has_too_many_messages_to_match) {
         verify_fail(v,
                     "there are more than %u messages between ranks that cannot be merged: they are "
                     "not checked",
-                    MESSAGES_MAX);
+                    VERIFIED_MESSAGES_MAX);
         return;
     }
     uint32_t count = a->first_message[a->actor_count], there = 0;
@@ -180,9 +183,9 @@ void check_messages(struct verifier *v)
             continue;
         there++;
         if (message->matching_message_row == IR_NONE)
-            report_unmatched(v, a, m);
+            report_unmatched_message(v, a, m);
         else if (v->ir->op.kind[message->op] == WORK_SEND)
-            compare_matched(v, a, message);
+            compare_matched_messages(v, a, message);
     }
     verify_record_checked(v, "%" PRIu32 " messages of %" PRIu32 " ranks that stand for %" PRIu32,
                           there, a->actor_count, a->rank_count);

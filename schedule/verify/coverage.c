@@ -46,7 +46,8 @@ static int compare_keys(const void *left, const void *right)
 }
 
 /* Checks that attention ops of one layer and pass, sorted by round, run every round that has tiles equally often. */
-static void check_rounds(struct verifier *v, const struct attention_op_of_round *op, size_t count)
+static void check_rounds_are_complete(struct verifier *v, const struct attention_op_of_round *op,
+                                      size_t count)
 {
     const struct work *work = ir_work(v->ir, op->op);
     const enum plan_pass pass = work->kind == WORK_ATTENTION ? PLAN_FORWARD : PLAN_BACKWARD;
@@ -101,7 +102,7 @@ void check_coverage(struct verifier *v)
     for (size_t i = 0, end; i < ops; i = end) {
         for (end = i; end < ops && memcmp(op[i].key, op[end].key, sizeof op->key) == 0;)
             end++;
-        check_rounds(v, &op[i], end - i);
+        check_rounds_are_complete(v, &op[i], end - i);
     }
     free(op);
     verify_record_checked(v, "%" PRIu32 " plans of tiles, %zu attention ops", lists, ops);

@@ -29,7 +29,7 @@ static void check_list(struct verifier *v, const struct document_list *list)
             list->document_end[list->document_count - 1], layout->sequence_tokens);
 }
 
-static const char *mask_text(const struct work *work)
+static const char *attention_mask_text(const struct work *work)
 {
     return work->attention.mask == MASK_PLAN     ? "plan"
            : work->attention.mask == MASK_CHUNKS ? "chunks"
@@ -43,7 +43,8 @@ struct shape_faults {
     const char **reason; /* [shapes] NULL: the shape fits */
 };
 
-static const char *why_shape_unfit(struct shape_faults *unfit, const struct ir *ir, uint32_t op)
+static const char *why_shape_does_not_fit(struct shape_faults *unfit, const struct ir *ir,
+                                          uint32_t op)
 {
     uint32_t shape = ir->op.shape[op];
     if (!unfit->is_known[shape])
@@ -68,12 +69,12 @@ static void check_attention_op(struct verifier *v, struct shape_faults *unfit, u
         return;
     }
     if (why != NULL) {
-        verify_fail(v, "%s has mask=%s, which %s", op_text(v, op), mask_text(work), why);
+        verify_fail(v, "%s has mask=%s, which %s", op_text(v, op), attention_mask_text(work), why);
         return;
     }
-    why = why_shape_unfit(unfit, ir, op);
+    why = why_shape_does_not_fit(unfit, ir, op);
     if (why != NULL)
-        verify_fail(v, "%s has mask=%s, and %s", op_text(v, op), mask_text(work), why);
+        verify_fail(v, "%s has mask=%s, and %s", op_text(v, op), attention_mask_text(work), why);
 }
 
 /* Checks an op that moves rows which ranks need of each other. */
@@ -84,7 +85,7 @@ static void check_row_moving_op(struct verifier *v, struct shape_faults *unfit, 
         verify_fail(v, "%s moves rows that ranks need, which %s", op_text(v, op), why);
         return;
     }
-    why = why_shape_unfit(unfit, v->ir, op);
+    why = why_shape_does_not_fit(unfit, v->ir, op);
     if (why != NULL)
         verify_fail(v, "%s moves rows that ranks need, and %s", op_text(v, op), why);
 }

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* The communicating ops of each role, in list order. */
-struct exchange_ops {
+struct communicating_ops_of_roles {
     uint32_t *op; /* the ops of all lists, one list after the other */
     /* [roles * (groups + 1) + 1] where each list begins in `op`. List r * (groups + 1) + g has the collectives of role
      * r in group g or, if g is the number of groups, the messages of role r. */
@@ -28,8 +28,8 @@ struct op_sequence {
     uint32_t count;
 };
 
-static inline struct op_sequence sequence_of(const struct exchange_ops *ops, const struct ir *ir,
-                                             uint32_t role, uint32_t group)
+static inline struct op_sequence sequence_of(const struct communicating_ops_of_roles *ops,
+                                             const struct ir *ir, uint32_t role, uint32_t group)
 {
     const uint32_t *begin = ops->begin + (size_t)role * (ir->group_count + 1) + group;
     return (struct op_sequence){.op = ops->op + begin[0], .count = begin[1] - begin[0]};
@@ -53,15 +53,15 @@ struct actors {
     /* [actors + 1] the row of each actor's first message; the last element is the number of messages */
     uint32_t *first_message;
     struct message *message;
-    /* messages were not matched, because there are more than MESSAGES_MAX */
-    bool has_too_many_messages;
+    /* messages were not matched, because there are more than VERIFIED_MESSAGES_MAX */
+    bool has_too_many_messages_to_match;
 };
 
-#define MESSAGES_MAX (1u << 25)
+#define VERIFIED_MESSAGES_MAX (1u << 25)
 
 struct exchange {
     bool is_made;
-    struct exchange_ops ops;
+    struct communicating_ops_of_roles ops;
     struct actors actors; /* made by actors_make() with fold true */
 };
 
@@ -72,8 +72,8 @@ const struct exchange *verify_exchange(struct verifier *v);
 void exchange_release(struct exchange *exchange);
 
 /* Makes the actors. fold false: one for each rank. fold true: ranks that communicate in the same way share one. */
-void actors_make(struct actors *actors, struct verifier *v, const struct exchange_ops *ops,
-                 bool fold);
+void actors_make(struct actors *actors, struct verifier *v,
+                 const struct communicating_ops_of_roles *ops, bool fold);
 void actors_release(struct actors *actors);
 
 #endif

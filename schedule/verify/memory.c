@@ -35,7 +35,7 @@ struct access {
     uint32_t op;
     uint32_t ranks; /* the set of ranks for which the access is kept */
     /* the next older access in the same pile; a pile has the reads, or the writes, of a slot on one stream */
-    uint32_t older_access;
+    uint32_t next_older_access;
     uint32_t next; /* for the top of a pile: the top of the slot's next pile */
     bool is_write;
 };
@@ -52,11 +52,11 @@ struct race_check {
     uint32_t reported_op, reported_other_op;
 };
 
-static uint32_t new_access(struct race_check *w)
+static uint32_t new_access_row(struct race_check *w)
 {
     uint32_t a = w->spare_access;
     if (a != IR_NONE) {
-        w->spare_access = w->access[a].older_access;
+        w->spare_access = w->access[a].next_older_access;
         return a;
     }
     w->access = heap_grow(w->access, &w->capacity, (size_t)w->count + 1, sizeof *w->access);
@@ -65,8 +65,8 @@ static uint32_t new_access(struct race_check *w)
 
 /* Returns the elements that a view has in common with the first operand of `other` that overlaps it: of its writes if
  * other_writes, else of its reads. Returns the whole view if none overlaps. */
-static struct view shared_elements(const struct ir *ir, struct view view, uint32_t other,
-                                   bool other_writes)
+static struct view elements_common_with_operand(const struct ir *ir, struct view view,
+                                                uint32_t other, bool other_writes)
 {
     for (uint32_t k = 0; k < ir_operand_count(ir, other); k++) {
         struct view of_other = ir_read_view(ir, other, k);
@@ -84,7 +84,7 @@ static void report_race(struct race_check *w, struct access op, struct view view
         return;
     w->reported_op = op.op;
     w->reported_other_op = other.op;
-    struct view shared = shared_elements(v->ir, view, other.op, other.is_write);
+    struct view shared = elements_common_with_operand(v->ir, view, other.op, other.is_write);
     verify_fail(v, "%s %s %s, which %s %s, and neither is ordered before the other on %s",
                 op_text(v, op.op), op.is_write ? "writes" : "reads", view_text(v, shared),
                 op_text(v, other.op), other.is_write ? "writes" : "reads",
@@ -97,8 +97,8 @@ enum { LATEST = 4 };
 
 /* Reports races between a new access and the accesses of a pile, and drops those that the new one replaces. Returns the
  * pile's new top; IR_NONE if it is empty. */
-static uint32_t check_pile_for_races(struct race_check *w, uint32_t top, struct access new,
-                                     struct view view)
+static uint32_t check_accesses_of_stream_for_races(struct race_check *w, uint32_t top,
+                                                   struct access new, struct view view)
 {
     uint32_t *link = &top;
     uint32_t ordered_ones = 0;
@@ -107,7 +107,7 @@ static uint32_t check_pile_for_races(struct race_check *w, uint32_t top, struct 
         if (a->op == new.op) {
             if (new.is_write && a->is_write)
                 report_race(w, new, view, *a, new.ranks);
-            link = &a->older_access;
+            link = &a->next_older_access;
             continue;
         }
         bool ordered = order_is_before(w->order, a->op, new.op);
@@ -119,11 +119,11 @@ static uint32_t check_pile_for_races(struct race_check *w, uint32_t top, struct 
             a->ranks = ranks_difference(w->v, a->ranks, new.ranks);
         if (a->ranks == 0) {
             uint32_t gone = *link;
-            *link = a->older_access;
-            a->older_access = w->spare_access;
+            *link = a->next_older_access;
+            a->next_older_access = w->spare_access;
             w->spare_access = gone;
         } else {
-            link = &a->older_access;
+            link = &a->next_older_access;
         }
         if (ordered && !(covers_access && new.ranks == w->all_ranks) && ++ordered_ones == LATEST)
             break;
@@ -146,7 +146,7 @@ static void check_slot_for_races(struct race_check *w, uint32_t slot, struct acc
                                   ? ORDER_NO_STREAM
                                   : w->order->stream_of_op[w->access[top].op - w->order->first_op];
         bool writes = w->access[top].is_write;
-        top = other_role ? IR_NONE : check_pile_for_races(w, top, new, view);
+        top = other_role ? IR_NONE : check_accesses_of_stream_for_races(w, top, new, view);
         uint32_t *link =
             before == IR_NONE ? &w->newest_access_by_slot[slot] : &w->access[before].next;
         *link = top == IR_NONE ? next : top;
@@ -162,10 +162,10 @@ static void check_slot_for_races(struct race_check *w, uint32_t slot, struct acc
     }
     if (new.ranks == 0 || (own != IR_NONE && w->access[own].op == new.op))
         return;
-    uint32_t a = new_access(w);
+    uint32_t a = new_access_row(w);
     uint32_t *link = own == IR_NONE || before_own == IR_NONE ? &w->newest_access_by_slot[slot]
                                                              : &w->access[before_own].next;
-    new.older_access = own;
+    new.next_older_access = own;
     new.next = own == IR_NONE ? w->newest_access_by_slot[slot] : w->access[own].next;
     w->access[a] = new;
     *link = a;
@@ -204,16 +204,17 @@ static void check_op_may_work_in_place(struct verifier *v, uint32_t op)
 void check_races(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct buffer_slots *slots = verifier_slots(v);
+    const struct buffer_slots *slots = verifier_buffer_slots(v);
     struct race_check w = {.v = v,
                            .newest_access_by_slot = ir_new_empty_ids(slots->slot_count),
                            .spare_access = IR_NONE,
                            .reported_op = IR_NONE};
     for (uint32_t role = 0; role < ir->role_count; role++) {
-        w.order = verifier_order(v, role);
-        w.all_ranks = ranks_running(v, role, IR_NONE16);
+        w.order = verifier_order_of_role(v, role);
+        w.all_ranks = ranks_running_with_guard(v, role, IR_NONE16);
         for (uint32_t op = w.order->first_op; op < w.order->first_op + w.order->op_count; op++) {
-            struct access new = {.op = op, .ranks = ranks_running(v, role, ir->op.guard[op])};
+            struct access new = {.op = op,
+                                 .ranks = ranks_running_with_guard(v, role, ir->op.guard[op])};
             for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
                 uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];
@@ -285,13 +286,13 @@ static uint32_t ranks_that_read_or_write_operands(struct verifier *v, uint32_t r
         return ranks;
     return ranks_intersection(
         v, ranks,
-        ranks_with_index(v, (uint32_t)work->broadcast.group, (uint32_t)work->broadcast.root));
+        ranks_with_group_index(v, (uint32_t)work->broadcast.group, (uint32_t)work->broadcast.root));
 }
 
 void check_reads_follow_writes(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct buffer_slots *slots = verifier_slots(v);
+    const struct buffer_slots *slots = verifier_buffer_slots(v);
     struct written_check w = {.v = v};
     w.ranks_that_wrote_by_slot = heap_zalloc(
         slots->slot_count, sizeof *w.ranks_that_wrote_by_slot); /* set 0: no rank has written it */
@@ -299,7 +300,7 @@ void check_reads_follow_writes(struct verifier *v)
         const struct role *role = &ir->role[r];
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
             const uint32_t *operand = ir_operands(ir, op);
-            uint32_t ranks = ranks_running(v, r, ir->op.guard[op]);
+            uint32_t ranks = ranks_running_with_guard(v, r, ir->op.guard[op]);
             uint32_t reading = ranks_that_read_or_write_operands(v, ranks, op, false);
             uint32_t writing = ranks_that_read_or_write_operands(v, ranks, op, true);
             for (uint32_t k = 0; k < ir->op.read_count[op]; k++)
@@ -322,14 +323,15 @@ void check_reads_follow_writes(struct verifier *v)
 
 /* Ops of a role that write pageable memory and may not have ended when the host issues the next op. D2H copies are not
  * among them: CUDA returns from such a copy only when it has ended. */
-struct pending_writers {
+struct pending_pageable_writers {
     uint32_t *op, count;
     size_t capacity;
 };
 
 /* Removes the writers that have certainly ended once op `held` has ended, the last op that blocked the host. held
  * IR_NONE: no op has, so none is removed. */
-static void drop_ended_writers(struct pending_writers *w, const struct order *order, uint32_t held)
+static void drop_writers_ended_with_op(struct pending_pageable_writers *w,
+                                       const struct order *order, uint32_t held)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < w->count; i++)
@@ -340,14 +342,14 @@ static void drop_ended_writers(struct pending_writers *w, const struct order *or
 
 /* Reports the pending ops that write elements which the copy reads, on ranks that run both. */
 static void check_pageable_copy(struct verifier *v, uint32_t role, uint32_t copy,
-                                const struct pending_writers *pending)
+                                const struct pending_pageable_writers *pending)
 {
     const struct ir *ir = v->ir;
     struct view read = ir_read_view(ir, copy, 0);
     for (uint32_t i = 0; i < pending->count; i++) {
         uint32_t op = pending->op[i];
-        uint32_t ranks = ranks_intersection(v, ranks_running(v, role, ir->op.guard[op]),
-                                            ranks_running(v, role, ir->op.guard[copy]));
+        uint32_t ranks = ranks_intersection(v, ranks_running_with_guard(v, role, ir->op.guard[op]),
+                                            ranks_running_with_guard(v, role, ir->op.guard[copy]));
         for (uint32_t k = ir->op.read_count[op]; ranks != 0 && k < ir_operand_count(ir, op); k++)
             if (views_overlap(read, ir_read_view(ir, op, k)))
                 verify_fail(
@@ -363,17 +365,17 @@ static void check_pageable_copy(struct verifier *v, uint32_t role, uint32_t copy
 void check_pageable_copies(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct pending_writers pending = {0};
+    struct pending_pageable_writers pending = {0};
     uint32_t copies = 0;
     for (uint32_t role = 0; role < ir->role_count; role++) {
-        const struct order *order = verifier_order(v, role);
+        const struct order *order = verifier_order_of_role(v, role);
         uint32_t held = IR_NONE;
         pending.count = 0;
         for (uint32_t op = order->first_op; op < order->first_op + order->op_count; op++) {
             enum work_kind kind = ir->op.kind[op];
             if (kind == WORK_H2D && ir->op.read_count[op] > 0 &&
                 ir->buffer.memory[ir_touched_buffer(ir, op, 0)] == MEMORY_PAGEABLE) {
-                drop_ended_writers(&pending, order, held);
+                drop_writers_ended_with_op(&pending, order, held);
                 check_pageable_copy(v, role, op, &pending);
                 copies++;
             }
@@ -416,7 +418,7 @@ void check_use_after_free(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     for (uint32_t role = 0; role < ir->role_count; role++) {
-        const struct order *order = verifier_order(v, role);
+        const struct order *order = verifier_order_of_role(v, role);
         for (uint32_t op = order->first_op; op < order->first_op + order->op_count; op++)
             for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 struct view view = ir_read_view(ir, op, k);

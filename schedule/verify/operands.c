@@ -14,7 +14,8 @@ static uint32_t group_members_of(const struct ir *ir, const struct work *work)
 }
 
 /* Returns the fault of a collective that distributes equal pieces of its bytes; NULL if it has none. */
-static const char *fault_of_pieces(struct verifier *v, const struct work *work, uint32_t members)
+static const char *fault_of_equal_pieces(struct verifier *v, const struct work *work,
+                                         uint32_t members)
 {
     int64_t bytes = work_payload_bytes(work);
     if (bytes % ((int64_t)members * (int64_t)dtype_bytes(work->in)) == 0)
@@ -26,7 +27,7 @@ static const char *fault_of_pieces(struct verifier *v, const struct work *work, 
 
 /* Returns the fault of an operator of a recorded program that costs what a product or attention does; NULL if it has
  * none. Both need m, n and k, and attention needs heads too. */
-static const char *fault_of_opaque(struct verifier *v, const struct work *work)
+static const char *fault_of_recorded_operator(struct verifier *v, const struct work *work)
 {
     const struct work as = work_cost_equivalent(work);
     const bool attention = as.kind == WORK_ATTENTION || as.kind == WORK_ATTENTION_BACKWARD;
@@ -48,7 +49,7 @@ static const char *fault_of_opaque(struct verifier *v, const struct work *work)
 
 /* Returns the fault of a product that takes one of `groups` matrices, the rank's own in the group `part`; NULL: there
  * is none. */
-static const char *fault_of_part(struct verifier *v, const struct work *work)
+static const char *fault_of_product_part(struct verifier *v, const struct work *work)
 {
     const int64_t part = work_sharding_group(work);
     if (part < 0)
@@ -81,7 +82,7 @@ static const char *fault_of_sinks(struct verifier *v, const struct work *work)
                         work->sink.sinks, work->sink.heads, ranks);
 }
 
-static const char *fault_of_shape(struct verifier *v, const struct work *work)
+static const char *fault_of_work_shape(struct verifier *v, const struct work *work)
 {
     const struct ir *ir = v->ir;
     const struct work_kind_info *info = work_kind_info(work->kind);
@@ -106,7 +107,7 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
         if (work->matmul.form == MATMUL_TN && work->matmul.groups > 1 &&
             work->matmul.epilogue == EPILOGUE_BIAS)
             return "a gradient in groups (form=tn) adds no bias";
-        return fault_of_part(v, work);
+        return fault_of_product_part(v, work);
     case WORK_QUANTISE:
         if (work_row_group_count(work) > 1 && (work->quantise.finds || work->quantise.given))
             return "finds=1 and given=1 are of one largest element, and each group has its own";
@@ -161,7 +162,7 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
     case WORK_SINK_BACKWARD:
         return fault_of_sinks(v, work);
     case WORK_OPAQUE:
-        return fault_of_opaque(v, work);
+        return fault_of_recorded_operator(v, work);
     case WORK_ROPE:
     case WORK_ROPE_BACKWARD:
         if (work->rope.rotated > work->rope.dim || work->rope.rotated % 2 != 0)
@@ -174,14 +175,14 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
         return NULL;
     case WORK_ALL_TO_ALL:
     case WORK_REDUCE_SCATTER:
-        return fault_of_pieces(v, work, members);
+        return fault_of_equal_pieces(v, work, members);
     case WORK_REDUCE:
     case WORK_BROADCAST:
     case WORK_SCATTER:
         if (work->broadcast.root >= members)
             return arena_printf(&v->arena, "root=%" PRId64 " is not in a group of %" PRIu32,
                                 work->broadcast.root, members);
-        return work->kind == WORK_SCATTER ? fault_of_pieces(v, work, members) : NULL;
+        return work->kind == WORK_SCATTER ? fault_of_equal_pieces(v, work, members) : NULL;
     default:
         return NULL;
     }
@@ -197,7 +198,7 @@ static uint32_t required_operand_count(const struct work_operand *operand, uint3
 static void operand_needs_of(struct verifier *v, const struct work *work,
                              struct operand_needs *needs)
 {
-    needs->fault = fault_of_shape(v, work);
+    needs->fault = fault_of_work_shape(v, work);
     uint32_t members = needs->fault ? 1 : group_members_of(v->ir, work);
     needs->read_count = work_operands(work, WORK_READS, members, needs->read);
     needs->write_count = work_operands(work, WORK_WRITES, members, needs->write);
@@ -235,8 +236,8 @@ static void check_operand(struct verifier *v, uint32_t op, const char *what, uin
     }
 }
 
-static void check_count(struct verifier *v, uint32_t op, const char *what, uint32_t have,
-                        uint32_t least, uint32_t most)
+static void check_operand_count(struct verifier *v, uint32_t op, const char *what, uint32_t have,
+                                uint32_t least, uint32_t most)
 {
     const char *range = least == most ? "" : arena_printf(&v->arena, "%" PRIu32 " to ", least);
     verify_fail(v, "%s %s %" PRIu32 " operands: with these parameters it must be %s%" PRIu32,
@@ -255,9 +256,9 @@ void check_operands(struct verifier *v)
             continue;
         }
         if (reads < n->read_count_least || reads > n->read_count)
-            check_count(v, op, "reads", reads, n->read_count_least, n->read_count);
+            check_operand_count(v, op, "reads", reads, n->read_count_least, n->read_count);
         if (writes < n->write_count_least || writes > n->write_count)
-            check_count(v, op, "writes", writes, n->write_count_least, n->write_count);
+            check_operand_count(v, op, "writes", writes, n->write_count_least, n->write_count);
         for (uint32_t k = 0; k < reads && k < n->read_count; k++)
             check_operand(v, op, "read", k, ir_read_view(ir, op, k), &n->read[k]);
         for (uint32_t k = 0; k < writes && k < n->write_count; k++) {

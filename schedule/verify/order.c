@@ -32,14 +32,14 @@ void check_waits(struct verifier *v)
 
 /* ---- the counterexample ---- */
 
-struct deadlock_step {
+struct deadlock_cycle_step {
     uint32_t actor, op;
 };
 
 /* Returns an actor that has not arrived at the rendezvous of a collective, with the op by which it takes part. `actor`
  * waits there with `op`. */
-static struct deadlock_step find_missing_actor(const struct untimed_run *r, uint32_t actor,
-                                               uint32_t op)
+static struct deadlock_cycle_step
+find_actor_absent_at_rendezvous(const struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_comm_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
     const uint64_t *party = r->first_rendezvous + (size_t)group * r->actors->actor_count;
@@ -49,22 +49,23 @@ static struct deadlock_step find_missing_actor(const struct untimed_run *r, uint
             continue;
         uint32_t other = sequence.op[k], place = run_list_of_op(r->ir, other);
         if (run_head_op(r, i, place) != other ||
-            !r->has_arrived_at_next[(size_t)i * (r->ir->stream_count + 1) + place])
-            return (struct deadlock_step){.actor = i, .op = other};
+            !r->next_collective_has_arrived[(size_t)i * (r->ir->stream_count + 1) + place])
+            return (struct deadlock_cycle_step){.actor = i, .op = other};
     }
     assert(!"somebody is missing");
-    return (struct deadlock_step){.actor = actor, .op = op};
+    return (struct deadlock_cycle_step){.actor = actor, .op = op};
 }
 
 /* Returns an op that has not ended and for which the op of `at`, which has not ended either, waits. Sets *why to the
  * reason as a text. */
-static struct deadlock_step find_blocker(const struct untimed_run *r, struct deadlock_step at,
-                                         const char **why)
+static struct deadlock_cycle_step find_op_that_blocks(const struct untimed_schedule_run *r,
+                                                      struct deadlock_cycle_step at,
+                                                      const char **why)
 {
     const struct ir *ir = r->ir;
     uint32_t host = run_op_blocking_host(r, at.actor), stream = ir->op.stream[at.op];
     bool on_host = run_list_of_op(ir, at.op) == ir->stream_count;
-    struct deadlock_step next = {.actor = at.actor};
+    struct deadlock_cycle_step next = {.actor = at.actor};
     if (at.op > host) {
         *why = "is issued after";
         next.op = host;
@@ -87,36 +88,36 @@ static struct deadlock_step find_blocker(const struct untimed_run *r, struct dea
     if (is_message(ir->op.kind[at.op])) {
         const struct message *m = &r->actors->message[run_message_row(r, at.actor, at.op)];
         const struct message *partner = &r->actors->message[m->matching_message_row];
-        return (struct deadlock_step){.actor = partner->actor, .op = partner->op};
+        return (struct deadlock_cycle_step){.actor = partner->actor, .op = partner->op};
     }
-    return find_missing_actor(r, at.actor, at.op);
+    return find_actor_absent_at_rendezvous(r, at.actor, at.op);
 }
 
-static bool deadlock_steps_are_equal(struct deadlock_step a, struct deadlock_step b)
+static bool deadlock_steps_are_equal(struct deadlock_cycle_step a, struct deadlock_cycle_step b)
 {
     return a.actor == b.actor && a.op == b.op;
 }
 
-static void report_cycle(struct untimed_run *r, uint32_t actor)
+static void report_cycle(struct untimed_schedule_run *r, uint32_t actor)
 {
-    struct deadlock_step at = {.actor = actor, .op = run_op_blocking_host(r, actor)};
+    struct deadlock_cycle_step at = {.actor = actor, .op = run_op_blocking_host(r, actor)};
     for (uint32_t s = 0; at.op == IR_NONE; s++)
         at.op = run_head_op(r, actor, s);
     /* Finds the cycle by two walks along the waits, one of which is twice as fast: they meet on the cycle. */
     const char *why;
-    struct deadlock_step slow = at, fast = at;
+    struct deadlock_cycle_step slow = at, fast = at;
     do {
-        slow = find_blocker(r, slow, &why);
-        fast = find_blocker(r, find_blocker(r, fast, &why), &why);
+        slow = find_op_that_blocks(r, slow, &why);
+        fast = find_op_that_blocks(r, find_op_that_blocks(r, fast, &why), &why);
     } while (!deadlock_steps_are_equal(slow, fast));
 
     enum { STEPS_SHOWN = 12 };
     struct arena *arena = &r->v->arena;
     const char *text = arena_printf(arena, "%s of %s", op_text(r->v, slow.op),
                                     rank_text(r->v, r->actors->lowest_rank[slow.actor]));
-    struct deadlock_step step = slow;
+    struct deadlock_cycle_step step = slow;
     for (int shown = 1;; shown++) {
-        step = find_blocker(r, step, &why);
+        step = find_op_that_blocks(r, step, &why);
         if (deadlock_steps_are_equal(step, slow)) {
             text = arena_printf(arena, "%s, which %s the first", text, why);
             break;
@@ -170,14 +171,14 @@ void check_deadlock(struct verifier *v)
         verify_record_checked(v, "every op only waits for earlier ones, on all ranks alike");
         return;
     }
-    if (exchange->actors.has_too_many_messages) {
+    if (exchange->actors.has_too_many_messages_to_match) {
         verify_fail(v, "deadlock is not checked: there are too many messages between ranks that "
                        "cannot be merged");
         return;
     }
-    struct op_lists lanes = {0};
-    lanes_make(&lanes, ir);
-    struct untimed_run run;
+    struct op_lists_by_stream lanes = {0};
+    lanes_make_op_lists(&lanes, ir);
+    struct untimed_schedule_run run;
     run_begin(&run, v, &exchange->ops, &exchange->actors, &lanes);
     uint32_t stuck = run_until_blocked(&run);
     verify_record_checked(v, "run of %" PRIu32 " ranks that stand for %" PRIu32,
@@ -185,7 +186,7 @@ void check_deadlock(struct verifier *v)
     struct actors apart = {0};
     if (stuck != IR_NONE && may_run_with_every_rank(v, &exchange->actors)) {
         actors_make(&apart, v, &exchange->ops, false);
-        if (!apart.has_too_many_messages) {
+        if (!apart.has_too_many_messages_to_match) {
             run_release(&run);
             run_begin(&run, v, &exchange->ops, &apart, &lanes);
             stuck = run_until_blocked(&run);

@@ -11,7 +11,7 @@ enum place { PLACE_DEVICE, PLACE_HOST, PLACE_COUNT };
 
 static const char *const place_words[PLACE_COUNT] = {"device memory", "host memory"};
 
-static enum place memory_place_of(enum memory memory)
+static enum place place_of_memory(enum memory memory)
 {
     return memory == MEMORY_HBM ? PLACE_DEVICE : PLACE_HOST;
 }
@@ -33,7 +33,7 @@ static void check_op_placement(struct verifier *v, uint32_t role, uint32_t op)
         uint32_t buffer = view.buffer.i;
         enum place wanted = k < reads ? from : to;
         const char *verb = k < reads ? "reads" : "writes";
-        if (memory_place_of(ir->buffer.memory[buffer]) != wanted)
+        if (place_of_memory(ir->buffer.memory[buffer]) != wanted)
             verify_fail(v, "%s %s %s in %s; it needs %s there", op_text(v, op), verb,
                         view_text(v, view), memory_names[ir->buffer.memory[buffer]],
                         place_words[wanted]);
@@ -118,7 +118,7 @@ static const char *name_of_binding(struct verifier *v, const struct binding *b)
 
 /* Returns the number of ranks over which a binding divides or gathers a buffer's content: the members of `group`, or 1
  * if it is IR_NONE16. Returns 0, after a message, if there is no such group. */
-static uint32_t binding_members_of(struct verifier *v, uint32_t buffer, const struct binding *b,
+static uint32_t binding_rank_count(struct verifier *v, uint32_t buffer, const struct binding *b,
                                    uint16_t group)
 {
     if (group == IR_NONE16)
@@ -132,8 +132,8 @@ static uint32_t binding_members_of(struct verifier *v, uint32_t buffer, const st
 
 /* Returns the number of elements that a rank's buffer needs if it is bound to `parameters` parameters of a bundle. A
  * moment in 8 bits has room for its scales, too. If the bundle is not stored in 16 bits, the elements are bytes. */
-static uint64_t required_elements(const struct ir *ir, uint32_t buffer, const struct binding *b,
-                                  uint64_t parameters)
+static uint64_t elements_needed_by_binding(const struct ir *ir, uint32_t buffer,
+                                           const struct binding *b, uint64_t parameters)
 {
     if (ir->bundle[b->bundle].storage != FROZEN_STORAGE_16BIT)
         return ir_stored_bytes(ir, b, parameters);
@@ -142,12 +142,12 @@ static uint64_t required_elements(const struct ir *ir, uint32_t buffer, const st
     return scaled ? states_moment_elements(STATES_8BIT, parameters) : parameters;
 }
 
-static void check_bundled(struct verifier *v, uint32_t buffer, const struct binding *b)
+static void check_binding_to_bundle(struct verifier *v, uint32_t buffer, const struct binding *b)
 {
     const struct ir *ir = v->ir;
     uint64_t whole = ir->bundle[b->bundle].elements;
     uint64_t have = ir_buffer_elements(ir, (buffer_id){buffer});
-    uint32_t members = binding_members_of(v, buffer, b, b->shard_group);
+    uint32_t members = binding_rank_count(v, buffer, b, b->shard_group);
     if (members == 0)
         return;
     if (whole % members != 0)
@@ -155,11 +155,11 @@ static void check_bundled(struct verifier *v, uint32_t buffer, const struct bind
                     "%s is bound to %s, whose %" PRIu64 " elements cannot be cut into %" PRIu32
                     " equal parts",
                     buffer_text(v, buffer), name_of_binding(v, b), whole, members);
-    else if (have != required_elements(ir, buffer, b, whole / members))
+    else if (have != elements_needed_by_binding(ir, buffer, b, whole / members))
         verify_fail(
             v, "%s has %" PRIu64 " elements and is bound to %s, of which a rank holds %" PRIu64,
             buffer_text(v, buffer), have, name_of_binding(v, b),
-            required_elements(ir, buffer, b, whole / members));
+            elements_needed_by_binding(ir, buffer, b, whole / members));
 }
 
 static void check_tokens(struct verifier *v, uint32_t buffer, const struct binding *b)
@@ -167,7 +167,7 @@ static void check_tokens(struct verifier *v, uint32_t buffer, const struct bindi
     const struct ir *ir = v->ir;
     uint64_t ranks = (uint64_t)ir->layout.cp * ir->layout.hp;
     uint64_t have = ir_buffer_elements(ir, (buffer_id){buffer});
-    uint32_t members = binding_members_of(v, buffer, b, b->gathered_group);
+    uint32_t members = binding_rank_count(v, buffer, b, b->gathered_group);
     if (members == 0 || ranks == 0 || ir->layout.sequence_tokens <= 0)
         return;
     uint64_t own = (uint64_t)ir->layout.sequence_tokens / ranks;
@@ -207,13 +207,13 @@ static void check_binding(struct verifier *v, uint32_t buffer, const struct bind
         verify_fail(v, "%s, bound to %s, %s", buffer_text(v, buffer),
                     b->kind < BINDING_KIND_COUNT ? name_of_binding(v, b) : "nothing", what);
     else if (bindings[b->kind].has_bundle)
-        check_bundled(v, buffer, b);
+        check_binding_to_bundle(v, buffer, b);
     else if (bindings[b->kind].per_token)
         check_tokens(v, buffer, b);
 }
 
 /* Returns the number of elements of a rank's slice of a tensor; 0 if a fault was reported. */
-static uint64_t slice_elements(struct verifier *v, const struct tensor *t)
+static uint64_t elements_of_rank_slice(struct verifier *v, const struct tensor *t)
 {
     const struct ir *ir = v->ir;
     uint64_t elements = 1;
@@ -245,7 +245,7 @@ static void check_bundle(struct verifier *v, const struct bundle *bundle)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < bundle->tensor_count; i++) {
-        uint64_t elements = slice_elements(v, &v->ir->tensor[bundle->tensor_begin + i]);
+        uint64_t elements = elements_of_rank_slice(v, &v->ir->tensor[bundle->tensor_begin + i]);
         if (elements == 0)
             return;
         sum += elements;

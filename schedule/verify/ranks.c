@@ -22,7 +22,8 @@ static uint32_t find_or_add_set(struct rank_sets *s, const uint64_t *bits)
 {
     size_t bytes = s->words_per_set * sizeof *bits;
     uint64_t hash = hash_text((const char *)bits, bytes);
-    for (struct id_probe p = id_map_probe(&s->set_by_bits, hash); id_map_next(&s->set_by_bits, &p);)
+    for (struct id_probe p = id_map_probe(&s->set_by_bits, hash);
+         id_map_next_row_with_hash(&s->set_by_bits, &p);)
         if (memcmp(s->bits + (size_t)p.row * s->words_per_set, bits, bytes) == 0)
             return p.row;
     s->bits = heap_grow(s->bits, &s->capacity, (size_t)s->set_count + 1, bytes);
@@ -67,9 +68,10 @@ const struct rank_sets *verifier_ranks(struct verifier *v)
 
 /* ---- combining sets ---- */
 
-enum set_operation { UNION, MINUS, COMMON };
+enum rank_set_operation { UNION, MINUS, COMMON };
 
-static uint32_t combine_sets(struct rank_sets *s, enum set_operation how, uint32_t a, uint32_t b)
+static uint32_t combine_rank_sets(struct rank_sets *s, enum rank_set_operation how, uint32_t a,
+                                  uint32_t b)
 {
     for (uint32_t i = 0; i < s->words_per_set; i++) {
         uint64_t x = s->bits[(size_t)a * s->words_per_set + i],
@@ -79,7 +81,7 @@ static uint32_t combine_sets(struct rank_sets *s, enum set_operation how, uint32
     return find_or_add_set(s, s->scratch_set_words);
 }
 
-uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index)
+uint32_t ranks_with_group_index(struct verifier *v, uint32_t group, uint32_t index)
 {
     struct rank_sets *s = &v->ranks;
     const struct mesh *mesh = &v->ir->mesh;
@@ -93,17 +95,17 @@ uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index)
 
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b)
 {
-    return a == b || b == 0 ? a : a == 0 ? b : combine_sets(&v->ranks, UNION, a, b);
+    return a == b || b == 0 ? a : a == 0 ? b : combine_rank_sets(&v->ranks, UNION, a, b);
 }
 
 uint32_t ranks_difference(struct verifier *v, uint32_t a, uint32_t b)
 {
-    return a == b || a == 0 ? 0 : b == 0 ? a : combine_sets(&v->ranks, MINUS, a, b);
+    return a == b || a == 0 ? 0 : b == 0 ? a : combine_rank_sets(&v->ranks, MINUS, a, b);
 }
 
 uint32_t ranks_intersection(struct verifier *v, uint32_t a, uint32_t b)
 {
-    return a == b ? a : a == 0 || b == 0 ? 0 : combine_sets(&v->ranks, COMMON, a, b);
+    return a == b ? a : a == 0 || b == 0 ? 0 : combine_rank_sets(&v->ranks, COMMON, a, b);
 }
 
 uint32_t ranks_lowest(struct verifier *v, uint32_t set)
@@ -115,7 +117,7 @@ uint32_t ranks_lowest(struct verifier *v, uint32_t set)
     return IR_NONE;
 }
 
-uint32_t ranks_running(struct verifier *v, uint32_t role, uint16_t guard)
+uint32_t ranks_running_with_guard(struct verifier *v, uint32_t role, uint16_t guard)
 {
     verifier_ranks(v);
     struct rank_sets *s = &v->ranks;

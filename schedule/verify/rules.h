@@ -37,12 +37,12 @@ struct rank_sets {
     struct id_map set_by_bits;
 };
 
-struct verify_limits;
+struct verify_arena_limits;
 struct verify_result;
 
 struct verifier {
     const struct ir *ir;
-    const struct verify_limits *limits;
+    const struct verify_arena_limits *limits;
     struct loc at;
     struct diag *diag;
     struct verify_result *result; /* the result of the rule that runs */
@@ -63,8 +63,8 @@ void verify_fail(struct verifier *v, const char *format, ...) __attribute__((for
 void verify_record_checked(struct verifier *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-const struct order *verifier_order(struct verifier *v, uint32_t role);
-const struct buffer_slots *verifier_slots(struct verifier *v);
+const struct order *verifier_order_of_role(struct verifier *v, uint32_t role);
+const struct buffer_slots *verifier_buffer_slots(struct verifier *v);
 const struct rank_sets *verifier_ranks(struct verifier *v);
 
 /* True if an earlier operand of the op is of the same buffer as operand k. */
@@ -80,15 +80,15 @@ static inline bool touched_by_earlier_operand(const struct ir *ir, uint32_t op, 
 void slots_of_operand(const struct buffer_slots *slots, const struct ir *ir, uint32_t operand,
                       uint32_t *buffer, uint32_t *from, uint32_t *to);
 
-/* Sets of ranks are named by numbers. 0 is the empty set, and equal sets have equal numbers. ranks_running() returns
+/* Sets of ranks are named by numbers. 0 is the empty set, and equal sets have equal numbers. ranks_running_with_guard() returns
  * the set of a role's ranks that run ops with a guard (IR_NONE16: all of the role). The next three return the union,
  * difference and intersection of two sets. */
-uint32_t ranks_running(struct verifier *v, uint32_t role, uint16_t guard);
+uint32_t ranks_running_with_guard(struct verifier *v, uint32_t role, uint16_t guard);
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_difference(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_intersection(struct verifier *v, uint32_t a, uint32_t b);
 /* Returns the set of the ranks that have that index in their instance of the group. */
-uint32_t ranks_with_index(struct verifier *v, uint32_t group, uint32_t index);
+uint32_t ranks_with_group_index(struct verifier *v, uint32_t group, uint32_t index);
 /* Returns the lowest rank of a set; IR_NONE: the set is empty. */
 uint32_t ranks_lowest(struct verifier *v, uint32_t set);
 void rank_sets_release(struct rank_sets *sets);

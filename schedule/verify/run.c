@@ -14,13 +14,13 @@ uint32_t run_list_of_op(const struct ir *ir, uint32_t op)
     return in_stream ? ir->op.stream[op] : ir->stream_count;
 }
 
-void lanes_make(struct op_lists *l, const struct ir *ir)
+void lanes_make_op_lists(struct op_lists_by_stream *l, const struct ir *ir)
 {
     uint32_t host = ir->stream_count;
     size_t lanes = (size_t)ir->role_count * (host + 1);
     l->first = ir_new_empty_ids(lanes);
     l->next = heap_alloc(ir->op.count, sizeof *l->next);
-    l->next_on_host = heap_alloc(ir->op.count, sizeof *l->next_on_host);
+    l->next_op_that_blocks_host = heap_alloc(ir->op.count, sizeof *l->next_op_that_blocks_host);
     for (uint32_t r = 0; r < ir->role_count; r++) {
         uint32_t *first = l->first + (size_t)r * (host + 1), begin = ir->role[r].op_begin;
         for (uint32_t op = begin + ir->role[r].op_count; op-- > begin;) {
@@ -30,31 +30,32 @@ void lanes_make(struct op_lists *l, const struct ir *ir)
                 first[place] = op;
             }
             if (order_kind_of_op(ir, op) != ORDER_RUNS_ON_STREAM) {
-                l->next_on_host[op] = first[host];
+                l->next_op_that_blocks_host[op] = first[host];
                 first[host] = op;
             }
         }
     }
 }
 
-void lanes_release(struct op_lists *l)
+void lanes_release(struct op_lists_by_stream *l)
 {
     free(l->first);
     free(l->next);
-    free(l->next_on_host);
+    free(l->next_op_that_blocks_host);
 }
 
 /* ---- the run ---- */
 
 /* Returns how many collectives an actor has in a group. */
-static uint32_t sequence_length(const struct untimed_run *r, uint32_t actor, uint32_t group)
+static uint32_t sequence_length(const struct untimed_schedule_run *r, uint32_t actor,
+                                uint32_t group)
 {
     return sequence_of(r->ops, r->ir, r->actors->role[actor], group).count;
 }
 
 /* Finds the parties of a group, and numbers the rendezvous of each. A party is a set of actors whose ranks share
  * instances of the group, directly or through other actors of the party. */
-static void find_parties(struct untimed_run *r, uint32_t group)
+static void find_rendezvous_parties(struct untimed_schedule_run *r, uint32_t group)
 {
     const struct ir *ir = r->ir;
     const struct actors *a = r->actors;
@@ -88,14 +89,14 @@ static void find_parties(struct untimed_run *r, uint32_t group)
     free(parent);
 }
 
-static void make_rendezvous(struct untimed_run *r)
+static void number_all_rendezvous(struct untimed_schedule_run *r)
 {
     uint32_t groups = r->ir->group_count, actors = r->actors->actor_count;
     size_t cells = (size_t)groups * actors;
     r->first_rendezvous = heap_alloc(cells, sizeof *r->first_rendezvous);
     memset(r->first_rendezvous, 0xff, cells * sizeof *r->first_rendezvous);
     for (uint32_t g = 0; g < groups; g++)
-        find_parties(r, g);
+        find_rendezvous_parties(r, g);
     r->expected_actors = heap_zalloc(r->rendezvous_count, sizeof *r->expected_actors);
     r->arrived_actors = heap_zalloc(r->rendezvous_count, sizeof *r->arrived_actors);
     for (size_t cell = 0; cell < cells; cell++) {
@@ -105,48 +106,51 @@ static void make_rendezvous(struct untimed_run *r)
     }
 }
 
-void run_begin(struct untimed_run *r, struct verifier *v, const struct exchange_ops *ops,
-               const struct actors *actors, const struct op_lists *lanes)
+void run_begin(struct untimed_schedule_run *r, struct verifier *v,
+               const struct communicating_ops_of_roles *ops, const struct actors *actors,
+               const struct op_lists_by_stream *lanes)
 {
-    *r = (struct untimed_run){.v = v, .ir = v->ir, .ops = ops, .actors = actors, .lanes = lanes};
+    *r = (struct untimed_schedule_run){
+        .v = v, .ir = v->ir, .ops = ops, .actors = actors, .lanes = lanes};
     uint32_t count = actors->actor_count;
     size_t places = (size_t)r->ir->stream_count + 1;
     r->next_op = heap_alloc(count * places, sizeof *r->next_op);
-    r->has_arrived_at_next = heap_zalloc(count * places, sizeof *r->has_arrived_at_next);
+    r->next_collective_has_arrived =
+        heap_zalloc(count * places, sizeof *r->next_collective_has_arrived);
     r->message_has_arrived =
         heap_zalloc(actors->first_message[count], sizeof *r->message_has_arrived);
     for (uint32_t i = 0; i < count; i++)
         memcpy(r->next_op + i * places, lanes->first + actors->role[i] * places,
                places * sizeof *r->next_op);
-    make_rendezvous(r);
+    number_all_rendezvous(r);
 }
 
-void run_release(struct untimed_run *r)
+void run_release(struct untimed_schedule_run *r)
 {
     free(r->next_op);
-    free(r->has_arrived_at_next);
+    free(r->next_collective_has_arrived);
     free(r->first_rendezvous);
     free(r->expected_actors);
     free(r->arrived_actors);
     free(r->message_has_arrived);
 }
 
-uint32_t run_head_op(const struct untimed_run *r, uint32_t actor, uint32_t stream)
+uint32_t run_head_op(const struct untimed_schedule_run *r, uint32_t actor, uint32_t stream)
 {
     return r->next_op[(size_t)actor * (r->ir->stream_count + 1) + stream];
 }
 
-uint32_t run_op_blocking_host(const struct untimed_run *r, uint32_t actor)
+uint32_t run_op_blocking_host(const struct untimed_schedule_run *r, uint32_t actor)
 {
     return run_head_op(r, actor, r->ir->stream_count);
 }
 
-static bool has_ended(const struct untimed_run *r, uint32_t actor, uint32_t op)
+static bool has_ended(const struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
 {
     return run_head_op(r, actor, run_list_of_op(r->ir, op)) > op;
 }
 
-uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op)
+uint32_t run_unmet_wait(const struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
 {
     const struct role *role = &r->ir->role[r->actors->role[actor]];
     for (uint32_t k = 0; k < r->ir->op.wait_count[op]; k++) {
@@ -157,14 +161,15 @@ uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op
     return IR_NONE;
 }
 
-static uint64_t rendezvous_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
+static uint64_t rendezvous_number_of_op(const struct untimed_schedule_run *r, uint32_t actor,
+                                        uint32_t op)
 {
     uint32_t group = (uint32_t)work_comm_group(ir_work(r->ir, op));
     return r->first_rendezvous[(size_t)group * r->actors->actor_count + actor] +
            r->ops->ordinal[op];
 }
 
-uint32_t run_message_row(const struct untimed_run *r, uint32_t actor, uint32_t op)
+uint32_t run_message_row(const struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
 {
     return r->actors->first_message[actor] + r->ops->ordinal[op];
 }
@@ -172,10 +177,11 @@ uint32_t run_message_row(const struct untimed_run *r, uint32_t actor, uint32_t o
 /* Lets an actor arrive with its next op at the rendezvous with the actors with which it communicates. Returns true if
  * all have arrived, or if the op meets nobody: it does not communicate, or it is a message without a partner. list: the
  * one that has the op at its head. */
-static bool arrive_at_rendezvous(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t list)
+static bool arrive_at_rendezvous(struct untimed_schedule_run *r, uint32_t actor, uint32_t op,
+                                 uint32_t list)
 {
     enum work_kind kind = r->ir->op.kind[op];
-    bool *here = &r->has_arrived_at_next[(size_t)actor * (r->ir->stream_count + 1) + list];
+    bool *here = &r->next_collective_has_arrived[(size_t)actor * (r->ir->stream_count + 1) + list];
     if (is_message(kind)) {
         uint32_t m = run_message_row(r, actor, op),
                  partner = r->actors->message[m].matching_message_row;
@@ -186,7 +192,7 @@ static bool arrive_at_rendezvous(struct untimed_run *r, uint32_t actor, uint32_t
     }
     if (!is_collective(kind))
         return true;
-    uint64_t rendezvous = rendezvous_of(r, actor, op);
+    uint64_t rendezvous = rendezvous_number_of_op(r, actor, op);
     if (!*here)
         r->arrived_actors[rendezvous]++;
     *here = true;
@@ -197,7 +203,8 @@ static bool arrive_at_rendezvous(struct untimed_run *r, uint32_t actor, uint32_t
 }
 
 /* Runs a stream as far as possible; returns true if an op has ended. */
-static bool run_stream(struct untimed_run *r, uint32_t actor, uint32_t stream)
+static bool run_stream_until_blocked(struct untimed_schedule_run *r, uint32_t actor,
+                                     uint32_t stream)
 {
     uint32_t *head = &r->next_op[(size_t)actor * (r->ir->stream_count + 1) + stream];
     bool moved = false;
@@ -212,7 +219,7 @@ static bool run_stream(struct untimed_run *r, uint32_t actor, uint32_t stream)
 }
 
 /* True if everything has ended for which the op that blocks the host waits. */
-static bool host_may_continue(struct untimed_run *r, uint32_t actor, uint32_t op)
+static bool host_is_unblocked(struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
 {
     if (run_unmet_wait(r, actor, op) != IR_NONE)
         return false;
@@ -227,27 +234,27 @@ static bool host_may_continue(struct untimed_run *r, uint32_t actor, uint32_t op
 }
 
 /* Runs an actor as far as possible; returns true if an op has ended. */
-static bool run_actor(struct untimed_run *r, uint32_t actor)
+static bool run_actor_until_blocked(struct untimed_schedule_run *r, uint32_t actor)
 {
     uint32_t streams = r->ir->stream_count;
     uint32_t *host = &r->next_op[(size_t)actor * (streams + 1) + streams];
     bool moved = true, has_ever_moved = false;
     for (; moved; has_ever_moved |= moved) {
         moved = false;
-        for (; *host != IR_NONE && host_may_continue(r, actor, *host); moved = true)
-            *host = r->lanes->next_on_host[*host];
+        for (; *host != IR_NONE && host_is_unblocked(r, actor, *host); moved = true)
+            *host = r->lanes->next_op_that_blocks_host[*host];
         for (uint32_t s = 0; s < streams; s++)
-            moved |= run_stream(r, actor, s);
+            moved |= run_stream_until_blocked(r, actor, s);
     }
     return has_ever_moved;
 }
 
-uint32_t run_until_blocked(struct untimed_run *r)
+uint32_t run_until_blocked(struct untimed_schedule_run *r)
 {
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t i = 0; i < r->actors->actor_count; i++)
-            moved |= run_actor(r, i);
+            moved |= run_actor_until_blocked(r, i);
     }
     for (uint32_t i = 0; i < r->actors->actor_count; i++)
         for (uint32_t place = 0; place <= r->ir->stream_count; place++)

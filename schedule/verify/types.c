@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* The ops that compute in another dtype than that of the schedule. */
-struct other_dtype {
+struct ops_with_other_dtype {
     /* op_count: their number. first_op: the first of them. first_operand: the index of its first operand in another
      * dtype, where reads come before writes */
     uint32_t op_count, first_op, first_operand;
@@ -61,7 +61,7 @@ static void check_operand_type(struct verifier *v, uint32_t op, uint32_t k,
 }
 
 static void check_op_types(struct verifier *v, uint32_t op, const struct operand_needs *types,
-                           struct other_dtype *other)
+                           struct ops_with_other_dtype *other)
 {
     const struct ir *ir = v->ir;
     uint32_t first[WORK_TYPE_GIVEN_DTYPE], reads = ir->op.read_count[op],
@@ -88,7 +88,7 @@ void check_types(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     struct operand_needs *all = needs_find_for_all_shapes(v);
-    struct other_dtype other = {0};
+    struct ops_with_other_dtype other = {0};
     for (uint32_t op = 0; op < ir->op.count; op++)
         check_op_types(v, op, &all[ir->op.shape[op]], &other);
     /* without a line 'tokens' in the text, all four of these are 0 */

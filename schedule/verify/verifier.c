@@ -27,23 +27,25 @@ void verify_record_checked(struct verifier *v, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    c_vsnprintf(v->result->checked_text, sizeof v->result->checked_text, format, args);
+    c_vsnprintf(v->result->what_was_checked_text, sizeof v->result->what_was_checked_text, format,
+                args);
     va_end(args);
 }
 
 /* ---- data that rules share, computed at the first use ---- */
 
-const struct order *verifier_order(struct verifier *v, uint32_t role)
+const struct order *verifier_order_of_role(struct verifier *v, uint32_t role)
 {
     if (v->role_of_order != role) {
-        order_compute_role(&v->order, v->ir, role);
+        order_compute_clocks_of_role(&v->order, v->ir, role);
         v->role_of_order = role;
     }
     return &v->order;
 }
 
 /* Returns the slot of `buffer` that begins at an element, or, for the buffer's end, the slot after its last one. */
-static uint32_t slot_of_element(const struct buffer_slots *s, uint32_t buffer, uint64_t element)
+static uint32_t slot_that_begins_at_element(const struct buffer_slots *s, uint32_t buffer,
+                                            uint64_t element)
 {
     uint32_t first = s->first_slot[buffer], end = s->first_slot[buffer + 1];
     const uint64_t *found =
@@ -51,7 +53,7 @@ static uint32_t slot_of_element(const struct buffer_slots *s, uint32_t buffer, u
     return found ? (uint32_t)(found - s->first_element) : end;
 }
 
-const struct buffer_slots *verifier_slots(struct verifier *v)
+const struct buffer_slots *verifier_buffer_slots(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     struct buffer_slots *s = &v->slots;
@@ -100,8 +102,9 @@ const struct buffer_slots *verifier_slots(struct verifier *v)
     s->range_end_slot = heap_alloc(ir->range_count, sizeof *s->range_end_slot);
     for (uint32_t r = 0; r < ir->range_count; r++) {
         struct view range = ir_range_view(ir, r);
-        s->range_first_slot[r] = slot_of_element(s, range.buffer.i, range.begin);
-        s->range_end_slot[r] = slot_of_element(s, range.buffer.i, range.begin + range.count);
+        s->range_first_slot[r] = slot_that_begins_at_element(s, range.buffer.i, range.begin);
+        s->range_end_slot[r] =
+            slot_that_begins_at_element(s, range.buffer.i, range.begin + range.count);
     }
     return s;
 }
@@ -123,14 +126,14 @@ void slots_of_operand(const struct buffer_slots *slots, const struct ir *ir, uin
 
 /* ---- texts, which are not made for messages that will not be shown ---- */
 
-static bool has_enough_messages(const struct verifier *v)
+static bool has_shown_enough_messages(const struct verifier *v)
 {
     return v->result->failure_count >= VERIFY_MESSAGES_SHOWN_MAX;
 }
 
 const char *op_text(struct verifier *v, uint32_t op)
 {
-    if (has_enough_messages(v))
+    if (has_shown_enough_messages(v))
         return "";
     const struct ir *ir = v->ir;
     const char *kind = work_kind_info(ir->op.kind[op])->name;
@@ -145,7 +148,7 @@ const char *op_text(struct verifier *v, uint32_t op)
 
 const char *buffer_text(struct verifier *v, uint32_t buffer)
 {
-    if (has_enough_messages(v))
+    if (has_shown_enough_messages(v))
         return "";
     char name[512];
     ir_buffer_name(v->ir, (buffer_id){buffer}, name, sizeof name);
@@ -154,7 +157,7 @@ const char *buffer_text(struct verifier *v, uint32_t buffer)
 
 const char *view_text(struct verifier *v, struct view view)
 {
-    if (has_enough_messages(v))
+    if (has_shown_enough_messages(v))
         return "";
     const char *name = buffer_text(v, view.buffer.i);
     if (view.begin == 0 && view.count == ir_buffer_elements(v->ir, view.buffer))
@@ -165,7 +168,7 @@ const char *view_text(struct verifier *v, struct view view)
 
 const char *rank_text(struct verifier *v, uint32_t rank)
 {
-    if (has_enough_messages(v))
+    if (has_shown_enough_messages(v))
         return "";
     const struct mesh *mesh = &v->ir->mesh;
     uint32_t coordinate[MESH_AXES_MAX];

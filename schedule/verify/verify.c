@@ -62,7 +62,7 @@ const char *verify_rule_guarantee(size_t rule)
     return rules[rule].guarantee;
 }
 
-enum status verify(const struct ir *ir, const struct verify_limits *limits, const char *name,
+enum status verify(const struct ir *ir, const struct verify_arena_limits *limits, const char *name,
                    struct verify_report *report, struct diag *diag)
 {
     struct verify_report own;

@@ -22,13 +22,13 @@
     10 /* the most messages of one rule; further ones are only counted */
 
 /* The most bytes of each memory that one rank's planned arena may take; 0: no limit. */
-struct verify_limits {
+struct verify_arena_limits {
     uint64_t bytes[MEMORY_COUNT];
 };
 
 struct verify_result {
     uint64_t failure_count;
-    char checked_text[96]; /* what the rule has looked at: "41216 ops of 4 roles" */
+    char what_was_checked_text[96]; /* what the rule has looked at: "41216 ops of 4 roles" */
 };
 
 struct verify_report {
@@ -44,7 +44,7 @@ const char *verify_rule_guarantee(size_t rule);
  * at most VERIFY_MESSAGES_SHOWN_MAX for each rule, and a note with the number of further failures. name: the schedule's name in
  * messages. limits, report and diag may be NULL. The schedule does not change, except for the look-up tables of its
  * names. */
-enum status verify(const struct ir *ir, const struct verify_limits *limits, const char *name,
+enum status verify(const struct ir *ir, const struct verify_arena_limits *limits, const char *name,
                    struct verify_report *report, struct diag *diag);
 
 #endif

@@ -28,11 +28,11 @@ struct autocast {
     uint32_t buffer_count; /* length of bundle_of; later buffers have no bundle */
     struct weight_copies *copies; /* [bundle][micro-batch] */
     /* [micro-batch] the last op of the micro-batch's region of autocast; IR_NONE: none */
-    uint32_t *last_op_of_region;
+    uint32_t *last_op_of_autocast_region;
     uint32_t micro_batches;
 };
 
-static uint32_t micro_batch_of(const struct autocast *a, uint32_t op)
+static uint32_t micro_batch_of_op(const struct autocast *a, uint32_t op)
 {
     const uint32_t micro = a->e->ir->op.micro[op];
     return micro < a->micro_batches ? micro : 0;
@@ -47,17 +47,17 @@ static uint32_t bundle_of_operand(const struct autocast *a, uint32_t op, uint32_
 static struct weight_copies *weight_copies_of(const struct autocast *a, uint32_t bundle,
                                               uint32_t op)
 {
-    return &a->copies[bundle * a->micro_batches + micro_batch_of(a, op)];
+    return &a->copies[bundle * a->micro_batches + micro_batch_of_op(a, op)];
 }
 
-/* True if the op runs under torch.autocast: it belongs to the forward, or to a loss in pieces other than LOSS_CUT,
+/* True if the op runs under torch.autocast: it belongs to the forward, or to a loss in pieces other than LOSS_CUT_CROSS_ENTROPY,
  * whose forward computes the gradients as well. */
 static bool runs_under_autocast(const struct autocast *a, uint32_t op)
 {
     const struct choices *c = a->e->choices;
     const struct ir *ir = a->e->ir;
     const bool pieces =
-        c->loss_chunks > 1 && c->loss != LOSS_CUT && ir->op.region[op] == REGION_LOSS;
+        c->loss_chunks > 1 && c->loss != LOSS_CUT_CROSS_ENTROPY && ir->op.region[op] == REGION_LOSS;
     return pieces || ir->op.phase[op] == PHASE_FORWARD;
 }
 
@@ -67,7 +67,7 @@ static void find_autocast_regions(struct autocast *a, const struct op_list *list
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i];
         if (runs_under_autocast(a, op))
-            a->last_op_of_region[micro_batch_of(a, op)] = op;
+            a->last_op_of_autocast_region[micro_batch_of_op(a, op)] = op;
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
             const uint32_t bundle = bundle_of_operand(a, op, k);
             if (bundle != IR_NONE && ir->op.phase[op] == PHASE_RECOMPUTE)
@@ -80,9 +80,9 @@ static void find_autocast_regions(struct autocast *a, const struct op_list *list
 static buffer_id emit_bundle_cast(struct autocast *a, uint32_t bundle, uint32_t op)
 {
     struct emit *e = a->e;
-    const struct bundle_state *b = &e->weights.bundle[bundle];
+    const struct weight_bundle_state *b = &e->weights.bundle[bundle];
     const buffer_id copy = ir_add_buffer_like(e->ir, b->param);
-    weights_set_labels(e, (enum phase)e->ir->op.phase[op], REGION_WEIGHTS, op);
+    weights_set_op_labels(e, (enum phase)e->ir->op.phase[op], REGION_WEIGHTS, op);
     emit_cast(e, view_whole(e, b->param_shard), view_whole(e, copy));
     op_list_push(&a->new_list, e->last_compute);
     return copy;
@@ -106,7 +106,7 @@ static void redirect_operands(struct autocast *a, uint32_t op)
         buffer_id *copy = again ? &copies->backward_copy : &copies->forward_copy;
         if (copy->i == IR_NONE) {
             *copy = emit_bundle_cast(a, bundle, op);
-            const uint32_t end = a->last_op_of_region[micro_batch_of(a, op)];
+            const uint32_t end = a->last_op_of_autocast_region[micro_batch_of_op(a, op)];
             if (!again && end != IR_NONE)
                 emit_extend_lifetime(a->e, *copy, (op_id){end});
         }
@@ -124,8 +124,10 @@ void pass_autocast(struct emit *e, struct op_list *list)
     const size_t copies = (size_t)e->weights.bundle_count * a.micro_batches;
     a.bundle_of = heap_alloc(a.buffer_count, sizeof *a.bundle_of);
     memset(a.bundle_of, 0xff, a.buffer_count * sizeof *a.bundle_of);
-    a.last_op_of_region = heap_alloc(a.micro_batches, sizeof *a.last_op_of_region);
-    memset(a.last_op_of_region, 0xff, a.micro_batches * sizeof *a.last_op_of_region);
+    a.last_op_of_autocast_region =
+        heap_alloc(a.micro_batches, sizeof *a.last_op_of_autocast_region);
+    memset(a.last_op_of_autocast_region, 0xff,
+           a.micro_batches * sizeof *a.last_op_of_autocast_region);
     a.copies = heap_alloc(copies, sizeof *a.copies);
     for (size_t i = 0; i < copies; i++)
         a.copies[i] = (struct weight_copies){false, {IR_NONE}, {IR_NONE}};
@@ -137,7 +139,7 @@ void pass_autocast(struct emit *e, struct op_list *list)
         op_list_push(&a.new_list, (op_id){list->op[i]});
     }
     free(a.bundle_of);
-    free(a.last_op_of_region);
+    free(a.last_op_of_autocast_region);
     free(a.copies);
     op_list_release(list);
     *list = a.new_list;

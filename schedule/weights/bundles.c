@@ -95,7 +95,7 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
 }
 
 /* True if a tensor lies in a bundle of experts that are spread over ranks. */
-static bool is_spread_expert(const struct emit *e, const struct tensor_spec *spec)
+static bool is_tensor_of_spread_experts(const struct emit *e, const struct tensor_spec *spec)
 {
     return e->choices->ep > 1 && weight_is_of_experts(weight_of_name(spec->name));
 }
@@ -109,9 +109,9 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
     char name[TENSOR_NAME_SIZE];
     uint64_t offset = 0;
     e->weights.part[layer].experts_bundle = e->weights.bundle_count;
-    e->weights.part[layer].experts_first_element = *used;
+    e->weights.part[layer].first_expert_element_in_bundle = *used;
     for (size_t i = 0; i < count; i++) {
-        if (!is_spread_expert(e, &spec[i]))
+        if (!is_tensor_of_spread_experts(e, &spec[i]))
             continue;
         const int64_t rows = spec[i].rows / (int64_t)e->choices->ep;
         snprintf(name, sizeof name, "%s%s", prefix, spec[i].name);
@@ -149,7 +149,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
             if (e->tensor.size > 1 && !complete)
                 cut = tensor_cut_of(e->whole_model, spec[i].name, spec[i].rows);
             if ((cut.cuts_rows || cut.cuts_columns || complete) == (bool)whole ||
-                is_spread_expert(e, &spec[i]) ||
+                is_tensor_of_spread_experts(e, &spec[i]) ||
                 weight_is_of_adapter(weight_of_name(spec[i].name)) ||
                 weight_is_stored(e, weight_of_name(spec[i].name)))
                 continue;
@@ -168,7 +168,7 @@ static uint64_t bundle_part_count(const struct choices *c, uint32_t chunk, uint6
 {
     for (uint32_t s = 0; pipeline_shards_weights(c) && s < c->subsequences; s++) {
         uint64_t multiple = parts;
-        while (multiple % multiplex_stages_of(c, chunk, s).count != 0)
+        while (multiple % multiplex_stages_of_subsequence(c, chunk, s).count != 0)
             multiple += parts;
         parts = multiple;
     }
@@ -203,15 +203,15 @@ static void close_bundle_with_bit_format(struct emit *e, const char *name, uint3
                                                 .storage = (uint8_t)storage});
     }
     e->weights.bundle[e->weights.bundle_count] =
-        (struct bundle_state){.ir_row = (uint16_t)row,
-                              .main_bundle = e->weights.bundle_count,
-                              .storage = (uint8_t)storage,
-                              .has_spread_experts = experts,
-                              .is_frozen = e->choices->model->adapter_rank > 0,
-                              .ranks = ranks,
-                              .chunk = chunk,
-                              .elements = elements,
-                              .unpadded_elements = used};
+        (struct weight_bundle_state){.ir_row = (uint16_t)row,
+                                     .main_bundle = e->weights.bundle_count,
+                                     .storage = (uint8_t)storage,
+                                     .has_spread_experts = experts,
+                                     .is_frozen = e->choices->model->adapter_rank > 0,
+                                     .ranks = ranks,
+                                     .chunk = chunk,
+                                     .elements = elements,
+                                     .unpadded_elements = used};
     e->weights.bundle_count++;
 }
 
@@ -231,7 +231,7 @@ static void add_head_tensors(struct emit *e, uint64_t *used)
 /* Lays out the bundle of the embedding and of the learned positions; if `root`, the final norm and the head are in it,
  * too. A tied embedding that two stages hold is a bundle of its own, the same on both; the positions then have another
  * bundle, on the first stage only. */
-static void lay_out_embedding(struct emit *e, bool root)
+static void lay_out_embedding_bundle(struct emit *e, bool root)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint64_t used = 0;
@@ -278,7 +278,7 @@ static void add_tensors_of_separate_bundle(struct emit *e, uint32_t layer, bool 
     uint64_t offset = 0;
     snprintf(prefix, sizeof prefix, "layers.%u.", layer);
     *(adapters ? &p->adapters_bundle : &p->stored_bundle) = e->weights.bundle_count;
-    *(adapters ? &p->adapters_first_element : &p->stored_first_element) = *used;
+    *(adapters ? &p->first_adapter_element_in_bundle : &p->first_stored_element_in_bundle) = *used;
     for (size_t i = 0; i < count; i++) {
         const struct tensor_cut uncut = {.block = {{NULL, spec[i].rows, false}}, .block_count = 1};
         if (is_in_separate_bundle(e, &spec[i], adapters))
@@ -305,7 +305,7 @@ static void lay_out_separate_bundle(struct emit *e, uint32_t first, uint32_t end
     close_bundle_with_bit_format(
         e, name, chunk, false,
         adapters ? FROZEN_STORAGE_16BIT : (enum frozen_storage)e->choices->frozen_weights, used);
-    struct bundle_state *bundle = &e->weights.bundle[e->weights.bundle_count - 1];
+    struct weight_bundle_state *bundle = &e->weights.bundle[e->weights.bundle_count - 1];
     bundle->main_bundle = main_bundle;
     bundle->has_adapters = adapters;
     bundle->is_frozen = !adapters;
@@ -321,8 +321,8 @@ static bool quantises_layers(const struct emit *e, uint32_t first, uint32_t end)
 }
 
 /* Lays out the experts of layers first .. end - 1 in a bundle of their own, if they are spread over ranks. */
-static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk,
-                            uint32_t main_bundle)
+static void lay_out_expert_bundle(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk,
+                                  uint32_t main_bundle)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     char name[64];
@@ -342,7 +342,7 @@ static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32
     e->weights.bundle[e->weights.bundle_count - 1].quantised = quantises_layers(e, first, end);
 }
 
-static void lay_out_layers(struct emit *e, uint32_t chunk)
+static void lay_out_layer_bundles(struct emit *e, uint32_t chunk)
 {
     struct layer_range layers = pipeline_layers_of_chunk(e->choices, chunk);
     const struct transformer *model = e->whole_model;
@@ -365,11 +365,11 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
         e->weights.bundle[main_bundle].quantised = quantises_layers(e, first, end);
         lay_out_separate_bundle(e, first, end, chunk, false, main_bundle);
         lay_out_separate_bundle(e, first, end, chunk, true, main_bundle);
-        lay_out_experts(e, first, end, chunk, main_bundle);
+        lay_out_expert_bundle(e, first, end, chunk, main_bundle);
     }
 }
 
-static void lay_out_head(struct emit *e)
+static void lay_out_head_bundle(struct emit *e)
 {
     uint64_t used = 0;
     add_head_tensors(e, &used);
@@ -394,13 +394,13 @@ static void lay_out_all_bundles(struct emit *e)
             e->weights.part[p].adapters_bundle = e->weights.part[p].stored_bundle = IR_NONE;
     bool root = weights_have_root_unit(c);
     if (first)
-        lay_out_embedding(e, root);
+        lay_out_embedding_bundle(e, root);
     for (uint32_t v = 0; v < pipeline_chunks_of_one_stage(c); v++)
-        lay_out_layers(e, pipeline_chunk_of_stage(c, e->stage, v));
+        lay_out_layer_bundles(e, pipeline_chunk_of_stage(c, e->stage, v));
     if (last && !root)
-        lay_out_head(e);
+        lay_out_head_bundle(e);
     if (last && !first && c->model->tied_head)
-        lay_out_embedding(e, false);
+        lay_out_embedding_bundle(e, false);
 }
 
 /* True if there are bundles whose gradients are reduced in every micro-batch. */
@@ -421,7 +421,7 @@ static bool has_gradient_per_micro_batch(const struct emit *e, uint32_t b)
 static bool autocast_casts_parameters(const struct emit *e)
 {
     const struct choices *c = e->choices;
-    return kept_under_autocast(c) && c->dtype != DTYPE_F32 && !weights_params_are_masters(c) &&
+    return kept_under_autocast(c) && c->dtype != DTYPE_F32 && !weights_are_own_master_copies(c) &&
            c->optimizer == CHOICE_OPTIMIZER_DEVICE && !pipeline_has_remote_weights(c) &&
            (c->weights == CHOICE_WEIGHTS_REPLICATED || e->group.dense.shard_size == 1) &&
            (c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER);
@@ -431,9 +431,9 @@ static bool autocast_casts_parameters(const struct emit *e)
  * for stored weights, their scales and 8-bit moments, it has as many bytes as these take. The optimizer's states are in
  * the memory where AdamW runs, and so are sharded parameters with PARAMETERS_HOST. It is persistent, unless it is a
  * gradient and gradients are allocated in the backward. */
-static buffer_id make_state_buffer(struct emit *e, uint32_t bundle, const char *stem,
-                                   enum binding_kind kind, enum category category, enum dtype dtype,
-                                   bool shard)
+static buffer_id make_persistent_bundle_buffer(struct emit *e, uint32_t bundle, const char *stem,
+                                               enum binding_kind kind, enum category category,
+                                               enum dtype dtype, bool shard)
 {
     const struct weight_ranks *ranks = e->weights.bundle[bundle].ranks;
     const enum frozen_storage storage = (enum frozen_storage)e->weights.bundle[bundle].storage;
@@ -449,7 +449,7 @@ static buffer_id make_state_buffer(struct emit *e, uint32_t bundle, const char *
                               .bundle = e->weights.bundle[bundle].ir_row,
                               .shard_group = shard ? ranks->shard_group : IR_NONE16,
                               .gathered_group = IR_NONE16};
-    if (kind == BINDING_GRAD && !shard && weight_bundle_shares_updates(e, bundle))
+    if (kind == BINDING_GRAD && !shard && weight_bundle_updates_are_shared(e, bundle))
         binding.partial_axes = ranks->partial_axes;
     buffer_id buffer = emit_bound_buffer(e, stem, binding, category, dtype, count);
     bool with_optimizer = kind == BINDING_PARAM ? shard && e->choices->parameters == PARAMETERS_HOST
@@ -461,7 +461,7 @@ static buffer_id make_state_buffer(struct emit *e, uint32_t bundle, const char *
     return buffer;
 }
 
-bool weights_params_are_masters(const struct choices *choices)
+bool weights_are_own_master_copies(const struct choices *choices)
 {
     return states_master_dtype((enum states)choices->states) == (enum dtype)choices->dtype &&
            (choices->optimizer != CHOICE_OPTIMIZER_HOST || choices->parameters == PARAMETERS_HOST);
@@ -469,35 +469,35 @@ bool weights_params_are_masters(const struct choices *choices)
 
 /* Makes the buffers that the optimizer updates and keeps for a bundle, in the dtypes of --states: the masters and two
  * moments. If one_copy, the masters are bundle->param_shard. If the parameters are masters themselves
- * (weights_params_are_masters()) and each rank updates all of them, the masters are bundle->param. Else they have a
+ * (weights_are_own_master_copies()) and each rank updates all of them, the masters are bundle->param. Else they have a
  * buffer of their own; if the parameters are masters, it stands for this rank's part of them (BUFFER_PART). */
 static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
 {
     const struct choices *c = e->choices;
-    struct bundle_state *bundle = &e->weights.bundle[b];
+    struct weight_bundle_state *bundle = &e->weights.bundle[b];
     enum states states = (enum states)c->states;
     enum dtype moment = states_moment_dtype(states);
-    bool shard = weight_bundle_shares_updates(e, b);
-    bool no_master = weights_params_are_masters(c);
+    bool shard = weight_bundle_updates_are_shared(e, b);
+    bool no_master = weights_are_own_master_copies(c);
     if (one_copy)
         bundle->master = bundle->param_shard;
     else if (no_master && !shard)
         bundle->master = bundle->param;
     else
-        bundle->master = make_state_buffer(e, b, "master", BINDING_MASTER,
-                                           no_master ? CATEGORY_PARAMETER : CATEGORY_OPTIMIZER,
-                                           states_master_dtype(states), shard);
+        bundle->master = make_persistent_bundle_buffer(
+            e, b, "master", BINDING_MASTER, no_master ? CATEGORY_PARAMETER : CATEGORY_OPTIMIZER,
+            states_master_dtype(states), shard);
     if (no_master && bundle->master.i != bundle->param.i && !one_copy)
         e->ir->buffer.flags[bundle->master.i] |= BUFFER_PART;
-    bundle->moment1 =
-        make_state_buffer(e, b, "moment1_", BINDING_MOMENT1, CATEGORY_OPTIMIZER, moment, shard);
-    bundle->moment2 =
-        make_state_buffer(e, b, "moment2_", BINDING_MOMENT2, CATEGORY_OPTIMIZER, moment, shard);
+    bundle->moment1 = make_persistent_bundle_buffer(e, b, "moment1_", BINDING_MOMENT1,
+                                                    CATEGORY_OPTIMIZER, moment, shard);
+    bundle->moment2 = make_persistent_bundle_buffer(e, b, "moment2_", BINDING_MOMENT2,
+                                                    CATEGORY_OPTIMIZER, moment, shard);
 }
 
 /* Returns the dtype of the buffer by which forward and backward ops name a bundle's parameters: bytes for stored
  * weights, else the dtype of computation. */
-static enum dtype param_dtype(const struct emit *e, const struct bundle_state *bundle)
+static enum dtype param_dtype(const struct emit *e, const struct weight_bundle_state *bundle)
 {
     return bundle->storage == FROZEN_STORAGE_16BIT ? (enum dtype)e->choices->dtype : DTYPE_U8;
 }
@@ -508,16 +508,16 @@ static enum dtype param_dtype(const struct emit *e, const struct bundle_state *b
  * step begins to gather the whole; the implementation has the part inside the whole (BUFFER_PART). */
 static void make_whole_params(struct emit *e, uint32_t b)
 {
-    struct bundle_state *bundle = &e->weights.bundle[b];
+    struct weight_bundle_state *bundle = &e->weights.bundle[b];
     const enum dtype dtype = param_dtype(e, bundle);
     const bool narrow = bundle->quantised && products_gather_quantised(e->choices);
     if (narrow || e->choices->param_gather == PARAM_GATHER_END ||
-        !weight_bundle_shares_updates(e, b))
-        bundle->param =
-            make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, dtype, false);
+        !weight_bundle_updates_are_shared(e, b))
+        bundle->param = make_persistent_bundle_buffer(e, b, "param", BINDING_PARAM,
+                                                      CATEGORY_PARAMETER, dtype, false);
     else {
-        bundle->param_shard =
-            make_state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER, dtype, true);
+        bundle->param_shard = make_persistent_bundle_buffer(e, b, "param_shard", BINDING_PARAM,
+                                                            CATEGORY_PARAMETER, dtype, true);
         bundle->param =
             emit_buffer(e, "param", CATEGORY_PARAMETER, dtype, (int64_t)bundle->elements, 0);
         e->ir->buffer.flags[bundle->param_shard.i] |= BUFFER_PART;
@@ -533,15 +533,15 @@ static void make_whole_params(struct emit *e, uint32_t b)
  * 16-bit shards, so their buffer does not count as its memory (BUFFER_PART), unless it holds the masters (one_copy). */
 static void make_sharded_params(struct emit *e, uint32_t b, enum dtype dtype, bool one_copy)
 {
-    struct bundle_state *bundle = &e->weights.bundle[b];
-    bundle->param_shard =
-        make_state_buffer(e, b, "param_shard", BINDING_PARAM, CATEGORY_PARAMETER, dtype, true);
+    struct weight_bundle_state *bundle = &e->weights.bundle[b];
+    bundle->param_shard = make_persistent_bundle_buffer(e, b, "param_shard", BINDING_PARAM,
+                                                        CATEGORY_PARAMETER, dtype, true);
     if (!bundle->quantised || !products_gather_quantised(e->choices))
         return;
     if (!one_copy)
         e->ir->buffer.flags[bundle->param_shard.i] |= BUFFER_PART;
-    bundle->param = make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
-                                      (enum dtype)e->choices->dtype, false);
+    bundle->param = make_persistent_bundle_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
+                                                  (enum dtype)e->choices->dtype, false);
     e->ir->buffer.flags[bundle->param.i] |= BUFFER_PART;
     quantised_make_sharded_buffers(e, b);
 }
@@ -551,14 +551,14 @@ static void make_sharded_params(struct emit *e, uint32_t b, enum dtype dtype, bo
 static void make_bundle_buffers(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
-    struct bundle_state *bundle = &e->weights.bundle[b];
+    struct weight_bundle_state *bundle = &e->weights.bundle[b];
     bool shard_params = weights_shard_params(c) && bundle->ranks->shard_size > 1;
     /* parameters and optimizer states are in the same memory */
     bool params_beside_states =
         c->optimizer != CHOICE_OPTIMIZER_HOST || c->parameters == PARAMETERS_HOST;
     /* the optimizer updates the parameters themselves */
     bool one_copy = !bundle->is_frozen && shard_params && params_beside_states &&
-                    (c->profile->sharded_params_f32 || weights_params_are_masters(c));
+                    (c->profile->sharded_params_f32 || weights_are_own_master_copies(c));
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : param_dtype(e, bundle);
 
@@ -571,24 +571,25 @@ static void make_bundle_buffers(struct emit *e, uint32_t b)
     if (shard_params)
         make_sharded_params(e, b, shard_dtype, one_copy);
     else if (e->weights.uses_autocast) /* the whole parameters in fp32, which AdamW updates */
-        bundle->param_shard = make_state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
-                                                states_master_dtype((enum states)c->states), false);
+        bundle->param_shard =
+            make_persistent_bundle_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER,
+                                          states_master_dtype((enum states)c->states), false);
     else
         make_whole_params(e, b);
     if (bundle->storage != FROZEN_STORAGE_16BIT)
-        bundle->scales =
-            make_state_buffer(e, b, "scales", BINDING_SCALES, CATEGORY_PARAMETER, DTYPE_U8, false);
+        bundle->scales = make_persistent_bundle_buffer(e, b, "scales", BINDING_SCALES,
+                                                       CATEGORY_PARAMETER, DTYPE_U8, false);
     if (bundle->is_frozen)
         return;
     /* This gradient is reduced to grad_shard, or in place if there is no grad_shard. Gradients of single micro-batches
      * are made in weights_begin_micro_batch(). */
     if (!has_gradient_per_micro_batch(e, b))
-        bundle->grad = make_state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT,
-                                         e->weights.grad_dtype, false);
-    if (weight_bundle_shares_updates(e, b)) {
-        bundle->grad_shard = make_state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
-                                               e->weights.grad_part_dtype, true);
-        if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)
+        bundle->grad = make_persistent_bundle_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT,
+                                                     e->weights.grad_dtype, false);
+    if (weight_bundle_updates_are_shared(e, b)) {
+        bundle->grad_shard = make_persistent_bundle_buffer(
+            e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT, e->weights.grad_part_dtype, true);
+        if (c->profile->reduces_gradients_in_place && bundle->grad.i != IR_NONE)
             e->ir->buffer.flags[bundle->grad_shard.i] |= BUFFER_PART;
     }
     make_optimizer_states(e, b, one_copy || e->weights.uses_autocast);
@@ -600,9 +601,9 @@ static void make_bundle_buffers(struct emit *e, uint32_t b)
 static void zero_gradients(struct emit *e)
 {
     bool remote = pipeline_has_remote_weights(e->choices);
-    weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
+    weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        const struct bundle_state *bundle = &e->weights.bundle[b];
+        const struct weight_bundle_state *bundle = &e->weights.bundle[b];
         if (remote ? !bundle->has_states_elsewhere
                    : !multiplex_stage_takes_part(e->choices, e->stage, bundle->chunk))
             emit_zeros(e, view_whole(e, bundle->grad));
@@ -619,7 +620,7 @@ void weights_make_bundles(struct emit *e)
         make_bundle_buffers(e, b);
         /* Parameters that do not exist throughout the step get a buffer by which ops of forward and backward name them.
          * pass_weights() replaces it by the gathered parameters, pass_autocast() by their 16-bit copy. */
-        struct bundle_state *bundle = &e->weights.bundle[b];
+        struct weight_bundle_state *bundle = &e->weights.bundle[b];
         const uint64_t elements =
             bundle->storage == FROZEN_STORAGE_16BIT
                 ? bundle->elements
@@ -646,7 +647,7 @@ void weights_make_bundles(struct emit *e)
     e->tags = before;
 }
 
-void weights_set_labels(struct emit *e, enum phase phase, enum region region, uint32_t like)
+void weights_set_op_labels(struct emit *e, enum phase phase, enum region region, uint32_t like)
 {
     uint16_t layer = like == IR_NONE ? IR_NONE16 : e->ir->op.layer[like];
     uint16_t micro = like == IR_NONE ? IR_NONE16 : e->ir->op.micro[like];
@@ -672,12 +673,12 @@ void weights_begin_micro_batch(struct emit *e, uint32_t micro)
 
 buffer_id weights_gradient_of_optimizer(const struct emit *e, uint32_t b)
 {
-    const struct bundle_state *bundle = &e->weights.bundle[b];
+    const struct weight_bundle_state *bundle = &e->weights.bundle[b];
     return bundle->grad_shard.i != IR_NONE ? bundle->grad_shard : bundle->grad;
 }
 
-op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
-                         buffer_id from, buffer_id to)
+op_id weights_emit_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,
+                              buffer_id from, buffer_id to)
 {
     struct view x = view_whole(e, from), y = view_whole(e, to);
     /* group and bytes are the first two parameters of every collective */
@@ -685,8 +686,8 @@ op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, ui
     return emit_op(e, stream, &work, &x, 1, &y, 1);
 }
 
-buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
-                               enum category category, enum dtype dtype)
+buffer_id weights_new_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
+                                   enum category category, enum dtype dtype)
 {
     return emit_buffer(
         e, stem, category, dtype,

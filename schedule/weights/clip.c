@@ -16,7 +16,7 @@
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
-static struct view final_gradient(const struct emit *e, uint32_t b)
+static struct view gradient_read_by_optimizer(const struct emit *e, uint32_t b)
 {
     return view_whole(e, weights_gradient_of_optimizer(e, b));
 }
@@ -71,7 +71,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
     buffer_id none = {IR_NONE};
     if (!weights_clip_gradients(c) || count == 0)
         return none;
-    weights_set_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
+    weights_set_op_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct view squares = emit_tensor(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
     int64_t over =
         e->group.group_with_all_gradients != IR_NONE16 ? e->group.group_with_all_gradients + 1 : 0;
@@ -79,7 +79,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
     for (uint32_t i = 0; i < count && gradients_keep_placements(e); i++)
         reduce_partial_gradients(e, bundle[i]);
     for (uint32_t i = 0; i < count; i++) {
-        struct view read[2] = {final_gradient(e, bundle[i]), squares};
+        struct view read[2] = {gradient_read_by_optimizer(e, bundle[i]), squares};
         struct work work = {.kind = WORK_SQUARE_SUM,
                             .square_sum = {(int64_t)read[0].count, adds, over}};
         if (e->weights.bundle[bundle[i]].is_on_first_and_last_stage && e->stage > 0)
@@ -90,8 +90,8 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
     if (!adds) /* a stage with only the second copy takes part with a zero */
         emit_zeros(e, squares);
     if (over > 0)
-        weights_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
-                           e->group.group_with_all_gradients, squares.buffer, squares.buffer);
+        weights_emit_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
+                                e->group.group_with_all_gradients, squares.buffer, squares.buffer);
     if (c->profile->host_waits_for_gradient_norm) /* the host reads the norm */
         emit_host_wait(e, over > 0 ? e->stream.grad_reduce : e->stream.compute);
     if (host) { /* AdamW on the host scales the gradients itself */
@@ -103,7 +103,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
     if (c->profile->clipping == CLIPPING_IN_OPTIMIZER_STEP)
         return squares.buffer;
     for (uint32_t i = 0; i < count; i++) {
-        struct view read[2] = {final_gradient(e, bundle[i]), squares};
+        struct view read[2] = {gradient_read_by_optimizer(e, bundle[i]), squares};
         struct work work = {.kind = WORK_CLIP, .elements = {(int64_t)read[0].count, 0}};
         emit_op(e, e->stream.compute, &work, read, 2, &read[0], 1);
         if (gradients_keep_placements(e))

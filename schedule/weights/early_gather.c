@@ -23,11 +23,11 @@
 
 /* True if ranks agree on the largest element of a bundle before they quantise it. It is false for bundles whose experts
  * have scales of their own: their all-reduce, of a few bytes more, is left out. */
-static bool ranks_agree_on_largest(const struct emit *e, uint32_t b)
+static bool ranks_agree_on_largest_element(const struct emit *e, uint32_t b)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
     return recipe->weight_scaling == SCALING_TENSOR && recipe->has_amax_pass &&
-           weight_bundle_shares_updates(e, b) && e->weights.bundle[b].narrow.i != IR_NONE &&
+           weight_bundle_updates_are_shared(e, b) && e->weights.bundle[b].narrow.i != IR_NONE &&
            quantised_expert_scale_count(e, b) < 2;
 }
 
@@ -38,15 +38,15 @@ static void emit_find_largest(struct emit *e, const struct weight_ranks *ranks,
 {
     int64_t count = 0, next = 0;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
-        count += e->weights.bundle[b].ranks == ranks && ranks_agree_on_largest(e, b);
+        count += e->weights.bundle[b].ranks == ranks && ranks_agree_on_largest_element(e, b);
     if (count == 0)
         return;
     struct view own = emit_tensor(e, "amax", CATEGORY_PARAMETER, DTYPE_F32, count, 0),
                 all = emit_tensor(e, "amax_all", CATEGORY_PARAMETER, DTYPE_F32, count, 0);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        if (e->weights.bundle[b].ranks != ranks || !ranks_agree_on_largest(e, b))
+        if (e->weights.bundle[b].ranks != ranks || !ranks_agree_on_largest_element(e, b))
             continue;
-        struct work work = quantised_part_work(e, b);
+        struct work work = quantised_work_of_own_part(e, b);
         work.quantise.finds = work.quantise.amax = 1;
         const struct view master = view_whole(e, e->weights.bundle[b].master);
         const struct view found = view_slice(own, next, 1);
@@ -63,12 +63,12 @@ static void emit_find_largest(struct emit *e, const struct weight_ranks *ranks,
  * is none. */
 static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
 {
-    const struct bundle_state *bundle = &e->weights.bundle[b];
+    const struct weight_bundle_state *bundle = &e->weights.bundle[b];
     const struct products_recipe *recipe = products_recipe(e->choices);
     struct view scales = view_whole(e, bundle->narrow_scales);
     op_id last = {IR_NONE};
-    if (!weight_bundle_shares_updates(e, b)) {
-        struct work work = quantised_part_work(e, b);
+    if (!weight_bundle_updates_are_shared(e, b)) {
+        struct work work = quantised_work_of_own_part(e, b);
         work.quantise.amax = recipe->has_amax_pass;
         const struct view master = view_whole(e, bundle->master);
         emit_op(e, e->stream.compute, &work, &master, 1,
@@ -78,12 +78,12 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
     const bool gathers_scales = recipe->weight_scaling != SCALING_TENSOR;
     if (gathers_scales)
         scales = (struct view){{IR_NONE}, 0, 0};
-    const struct view part = quantised_emit_part(e, b, largest, &scales);
+    const struct view part = quantised_emit_own_part(e, b, largest, &scales);
     if (gathers_scales)
-        weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER, bundle->ranks->shard_group,
-                           scales.buffer, bundle->narrow_scales);
-    return weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
-                              bundle->ranks->shard_group, part.buffer, bundle->narrow);
+        weights_emit_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
+                                bundle->ranks->shard_group, scales.buffer, bundle->narrow_scales);
+    return weights_emit_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
+                                   bundle->ranks->shard_group, part.buffer, bundle->narrow);
 }
 
 /* Prepares the gathers of sharded parameters in 8 bits (shard.c): keeps `largest`, and emits the cast of this rank's
@@ -91,24 +91,24 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
  * (float8/fsdp_utils.py, fsdp_pre_all_gather()); then this emits nothing. */
 static void quantise_own_part_before_gathers(struct emit *e, uint32_t b, struct view largest)
 {
-    struct bundle_state *bundle = &e->weights.bundle[b];
+    struct weight_bundle_state *bundle = &e->weights.bundle[b];
     bundle->largest_element_of_bundle = largest;
     if (e->choices->profile->backward_quantises_again)
         return;
     struct view scales = view_whole(e, bundle->narrow_scales);
-    bundle->own_part_in_8_bits = quantised_emit_part(e, b, largest, &scales).buffer;
+    bundle->own_part_in_8_bits = quantised_emit_own_part(e, b, largest, &scales).buffer;
 }
 
-op_id early_gather_emit(struct emit *e)
+op_id early_gather_emit_all_bundles(struct emit *e)
 {
     const struct op_tags before = e->tags;
     struct view *largest = arena_array(&e->arena, e->weights.bundle_count, sizeof *largest);
     op_id last = {IR_NONE};
-    weights_set_labels(e, PHASE_OPTIMIZER, REGION_WEIGHTS, IR_NONE);
+    weights_set_op_labels(e, PHASE_OPTIMIZER, REGION_WEIGHTS, IR_NONE);
     emit_find_largest(e, &e->group.dense, largest);
     emit_find_largest(e, &e->group.experts, largest);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        const struct bundle_state *bundle = &e->weights.bundle[b];
+        const struct weight_bundle_state *bundle = &e->weights.bundle[b];
         op_id op = {IR_NONE};
         if (bundle->has_states_elsewhere)
             continue;
@@ -118,9 +118,10 @@ op_id early_gather_emit(struct emit *e)
         else if (bundle->narrow.i != IR_NONE)
             op = gather_quantised(e, b, largest[b]);
         else if (e->choices->param_gather == PARAM_GATHER_OVERLAP &&
-                 weight_bundle_shares_updates(e, b))
-            op = weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
-                                    bundle->ranks->shard_group, bundle->param_shard, bundle->param);
+                 weight_bundle_updates_are_shared(e, b))
+            op = weights_emit_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
+                                         bundle->ranks->shard_group, bundle->param_shard,
+                                         bundle->param);
         if (op.i != IR_NONE)
             last = op;
     }

@@ -6,6 +6,6 @@
 #include "schedule/emit/emit.h"
 
 /* Emits the casts and gathers of all bundles that need them. Returns the last gather; IR_NONE: there is none. */
-op_id early_gather_emit(struct emit *e);
+op_id early_gather_emit_all_bundles(struct emit *e);
 
 #endif

@@ -10,10 +10,11 @@ int64_t quantised_expert_scale_count(const struct emit *e, uint32_t bundle)
     return has ? e->whole_model->experts / (int64_t)e->choices->ep : 0;
 }
 
-struct work quantised_part_work(const struct emit *e, uint32_t bundle)
+struct work quantised_work_of_own_part(const struct emit *e, uint32_t bundle)
 {
-    const struct bundle_state *state = &e->weights.bundle[bundle];
-    const uint64_t parts = weight_bundle_shares_updates(e, bundle) ? state->ranks->shard_size : 1;
+    const struct weight_bundle_state *state = &e->weights.bundle[bundle];
+    const uint64_t parts =
+        weight_bundle_updates_are_shared(e, bundle) ? state->ranks->shard_size : 1;
     const int64_t count = (int64_t)(state->elements / parts);
     const int64_t groups = quantised_expert_scale_count(e, bundle);
     /* The elements are taken as rows of 16, the block of SCALING_NV, or of 8 or 1 if they do not divide evenly. With
@@ -40,25 +41,25 @@ int64_t quantised_element_count(const struct emit *e, const struct work *work)
 
 void quantised_make_sharded_buffers(struct emit *e, uint32_t bundle)
 {
-    struct bundle_state *state = &e->weights.bundle[bundle];
+    struct weight_bundle_state *state = &e->weights.bundle[bundle];
     const struct products_recipe *recipe = products_recipe(e->choices);
     const int64_t count = (int64_t)state->elements;
     state->narrow =
         emit_buffer(e, "w_narrow", CATEGORY_PARAMETER, (enum dtype)recipe->weight_dtype, count, 0);
-    const struct work work = quantised_part_work(e, bundle);
+    const struct work work = quantised_work_of_own_part(e, bundle);
     state->narrow_scales = emit_buffer(e, "w_scales", CATEGORY_PARAMETER,
                                        scaling_scale_dtype((enum scaling)recipe->weight_scaling),
                                        quantised_scale_count(&work), 0);
     e->ir->buffer.flags[state->narrow_scales.i] |= BUFFER_PERSISTENT;
 }
 
-struct view quantised_emit_part(struct emit *e, uint32_t bundle, struct view largest,
-                                struct view *scales)
+struct view quantised_emit_own_part(struct emit *e, uint32_t bundle, struct view largest,
+                                    struct view *scales)
 {
-    const struct bundle_state *state = &e->weights.bundle[bundle];
+    const struct weight_bundle_state *state = &e->weights.bundle[bundle];
     const struct products_recipe *recipe = products_recipe(e->choices);
     const bool agreed = largest.count > 0;
-    struct work work = quantised_part_work(e, bundle);
+    struct work work = quantised_work_of_own_part(e, bundle);
     work.quantise.given = agreed;
     work.quantise.amax = !agreed && recipe->has_amax_pass;
     const struct view part =
@@ -76,12 +77,12 @@ struct view quantised_emit_part(struct emit *e, uint32_t bundle, struct view lar
 
 void quantised_make_buffers(struct emit *e, uint32_t bundle)
 {
-    struct bundle_state *state = &e->weights.bundle[bundle];
+    struct weight_bundle_state *state = &e->weights.bundle[bundle];
     const struct products_recipe *recipe = products_recipe(e->choices);
     const enum scaling scaling = (enum scaling)recipe->weight_scaling;
-    const struct work work = quantised_part_work(e, bundle);
+    const struct work work = quantised_work_of_own_part(e, bundle);
     const int64_t parts =
-        weight_bundle_shares_updates(e, bundle) ? (int64_t)state->ranks->shard_size : 1;
+        weight_bundle_updates_are_shared(e, bundle) ? (int64_t)state->ranks->shard_size : 1;
     state->narrow = emit_buffer(e, "w_narrow", CATEGORY_PARAMETER, (enum dtype)recipe->weight_dtype,
                                 parts * quantised_element_count(e, &work), 0);
     /* a scale of a whole tensor is the same on all ranks, so there is one for all parts */

@@ -10,7 +10,7 @@
  * the bundle has no experts, or with other scales. */
 int64_t quantised_expert_scale_count(const struct emit *e, uint32_t bundle);
 /* Returns the work that quantises this rank's part of a bundle; all of the bundle if each rank updates all of it. */
-struct work quantised_part_work(const struct emit *e, uint32_t bundle);
+struct work quantised_work_of_own_part(const struct emit *e, uint32_t bundle);
 /* quantised_scale_count() returns the number of scales that the work writes, quantised_element_count() the number of
  * elements of the quantised dtype. One element of e2m1x2 holds two numbers. */
 int64_t quantised_scale_count(const struct work *work);
@@ -23,7 +23,7 @@ void quantised_make_sharded_buffers(struct emit *e, uint32_t bundle);
 /* Emits the cast of this rank's part of a bundle's masters, and returns the quantised part, in a new buffer. largest:
  * the largest element on which ranks agreed; empty: the cast finds it itself. *scales: where the scales are written; if
  * it is empty, it is set to a new buffer of them. */
-struct view quantised_emit_part(struct emit *e, uint32_t bundle, struct view largest,
-                                struct view *scales);
+struct view quantised_emit_own_part(struct emit *e, uint32_t bundle, struct view largest,
+                                    struct view *scales);
 
 #endif

@@ -14,7 +14,7 @@ void shard_wait_between_backward_and_step(struct shard *s)
     if (e->choices->profile->host_before_optimizer_s <= 0 || e->choices->ranks == 1 ||
         s->last_op_that_finishes_gradient.i == IR_NONE)
         return;
-    weights_set_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
+    weights_set_op_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct work all = {.kind = WORK_BARRIER, .barrier = {ir_add_group(s->ir, "world", NULL, 0)}};
     /* The host waits for the stream of the last reduction, and so for all earlier ops of that stream, before the
      * barrier. */
@@ -30,7 +30,7 @@ bool shard_write_waits_for_reduction(const struct shard *s, uint32_t row)
 
 void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
 {
-    const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
+    const struct weight_bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
     /* True if the sum cuts the gradient into parts, padding included, and the gradient is new: of one micro-batch, of
      * one shared unit, or allocated in the backward. Other gradients are persistent, so their padding stays 0. */
     bool cut = (shard_write_waits_for_reduction(s, row) ||
@@ -38,7 +38,7 @@ void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
                (s->gradient[row].remote_grad != IR_NONE || bundle->ranks->shard_size > 1);
     if (!cut || bundle->elements == bundle->unpadded_elements)
         return;
-    weights_set_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
+    weights_set_op_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     emit_zeros(s->e, (struct view){s->gradient[row].buffer, bundle->unpadded_elements,
                                    bundle->elements - bundle->unpadded_elements});
 }
@@ -112,13 +112,13 @@ static void sum_partial_gradients(struct shard *s, uint32_t row, buffer_id grad)
 
 /* Sums a bundle's gradient over the ranks that hold the same shard, if there are several. It does so once for each
  * bundle, when the last of its gradients in the step has been reduced; before that it emits nothing. */
-static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part)
+static void sum_gradient_over_replicas(struct shard *s, uint32_t row, buffer_id part)
 {
     struct emit *e = s->e;
     const struct weight_ranks *ranks = e->weights.bundle[s->gradient[row].bundle].ranks;
-    if (ranks->replica_size == 1 || !s->gradient[row].is_last_of_bundle)
+    if (ranks->replica_size == 1 || !s->gradient[row].is_last_reduced_of_bundle)
         return;
-    s->last_op_that_finishes_gradient = s->gradient[row].reduction = weights_collective(
+    s->last_op_that_finishes_gradient = s->gradient[row].reduction = weights_emit_collective(
         e, e->stream.grad_reduce, WORK_ALL_REDUCE, ranks->replica_group, part, part);
 }
 
@@ -142,7 +142,7 @@ static struct view new_tensor_like(struct emit *e, const char *stem, enum dtype 
  * products write fp32 at once (2 bytes more), so 16 bytes are left: a copy in fp32 and one back. FSDP1's reduction
  * stream computes on the multiprocessors that the backward uses, so these passes are emitted between the ops of the
  * backward. */
-static void emit_flatten_passes(struct emit *e, buffer_id grad)
+static void emit_passes_that_flatten_gradient(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad);
     emit_cast(e, emit_cast(e, all, new_tensor_like(e, "flat", e->weights.grad_dtype, all)), all);
@@ -150,7 +150,7 @@ static void emit_flatten_passes(struct emit *e, buffer_id grad)
 
 /* True if gradients that are kept in 16 bits are reduced in fp32. DeepSpeed does so if ranks share a sequence
  * (runtime/engine.py: communication_data_type = seq_parallel_communication_data_type). */
-static bool reduces_in_f32(const struct emit *e)
+static bool reduces_gradients_in_fp32(const struct emit *e)
 {
     const struct choices *c = e->choices;
     return c->profile->reduces_f32 && c->cp * c->hp > 1 && e->weights.grad_dtype != DTYPE_F32;
@@ -165,7 +165,7 @@ static buffer_id emit_widen_gradient(struct emit *e, buffer_id grad)
 /* Emits the copies of a bucket of whole gradients, and returns the flat tensor. InternLM flattens a bucket, divides the
  * flat tensor, sums it over all ranks and copies the parts back. Here all these copies come before the sum, and the
  * division in place counts as one more. */
-static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
+static buffer_id flatten_gradient_bucket(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad),
                 flat = new_tensor_like(e, "flat", e->weights.grad_dtype, all);
@@ -177,7 +177,7 @@ static buffer_id flatten_bucket(struct emit *e, buffer_id grad)
 
 /* Emits the reduction of a complete gradient: the framework's own passes over it, its sum over tensor ranks, and the
  * reduce-scatter over the ranks that share one copy of its weights, after which an all-gather follows with the
- * profile's switch buckets_all_reduced. The sum over replicas follows at once, unless shard_add_reduced() must first
+ * profile's switch buckets_all_reduced. The sum over replicas follows at once, unless shard_add_reduced_parts_to_kept() must first
  * cast the reduced part or add it to the kept part. */
 static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
@@ -186,17 +186,17 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
     struct bundle_gradient *gradient = &s->gradient[row];
     const struct weight_ranks *ranks = e->weights.bundle[gradient->bundle].ranks;
     buffer_id grad = gradient->buffer, part = grad, flat = {IR_NONE};
-    bool wide = reduces_in_f32(e), each = weights_reduce_each_micro_batch(e->choices);
+    bool wide = reduces_gradients_in_fp32(e), each = weights_reduce_each_micro_batch(e->choices);
     gradient->adds_to_reduced_gradients = s->reduced_gradients[gradient->bundle]++ > 0;
-    gradient->is_last_of_bundle = --s->gradients_left[gradient->bundle] == 0;
-    weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, op);
-    if (weights_have_gradient_passes(e->choices))
+    gradient->is_last_reduced_of_bundle = --s->gradients_left[gradient->bundle] == 0;
+    weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, op);
+    if (weights_have_zero_and_check_passes(e->choices))
         check_for_nan(e, grad);
     if (profile->flattens_gradients && ranks->shard_size > 1 && each)
-        emit_flatten_passes(e, grad);
+        emit_passes_that_flatten_gradient(e, grad);
     if (profile->copy_passes_over_bucket > 0 && !each &&
         ranks->shard_size * ranks->replica_size > 1)
-        flat = flatten_bucket(e, grad);
+        flat = flatten_gradient_bucket(e, grad);
     sum_partial_gradients(s, row, grad);
     if (ranks->shard_size > 1) {
         part = e->weights.bundle[gradient->bundle].grad_shard;
@@ -204,37 +204,38 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
         if (wide || gradient->adds_to_reduced_gradients ||
             e->weights.grad_part_dtype != e->weights.grad_dtype)
             target = gradient->part_to_add =
-                weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
-                                     wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
-        gradient->reduction = weights_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER,
-                                                 ranks->shard_group, whole, target);
+                weights_new_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
+                                         wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
+        gradient->reduction = weights_emit_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER,
+                                                      ranks->shard_group, whole, target);
         if (profile->buckets_all_reduced &&
             flat.i != IR_NONE) /* an all-reduce ends with an all-gather */
-            gradient->reduction = weights_collective(e, e->stream.grad_reduce, WORK_ALL_GATHER,
-                                                     ranks->shard_group, target, flat);
+            gradient->reduction = weights_emit_collective(e, e->stream.grad_reduce, WORK_ALL_GATHER,
+                                                          ranks->shard_group, target, flat);
     }
     if (gradient->part_to_add.i == IR_NONE)
-        sum_over_replicas(s, row, part);
+        sum_gradient_over_replicas(s, row, part);
 }
 
 /* Returns the reduced part of a gradient in the dtype of the kept part, casting it if need be. A cast of the first part
  * of its bundle goes to the kept part, which is then returned; a cast of a later part goes to a new buffer. */
-static buffer_id reduced_part_in_dtype(struct shard *s, const struct bundle_gradient *gradient,
-                                       buffer_id kept)
+static buffer_id cast_reduced_part_to_kept_dtype(struct shard *s,
+                                                 const struct bundle_gradient *gradient,
+                                                 buffer_id kept)
 {
     struct emit *e = s->e;
     buffer_id part = gradient->part_to_add, to = kept;
     if (s->ir->buffer.dtype[part.i] == e->weights.grad_part_dtype)
         return part;
     if (gradient->adds_to_reduced_gradients)
-        to = weights_shard_buffer(e, gradient->bundle, "narrowed", CATEGORY_GRADIENT,
-                                  e->weights.grad_part_dtype);
+        to = weights_new_shard_buffer(e, gradient->bundle, "narrowed", CATEGORY_GRADIENT,
+                                      e->weights.grad_part_dtype);
     emit_cast(e, view_whole(e, part), view_whole(e, to));
     s->last_op_that_finishes_gradient = e->last_compute;
     return to;
 }
 
-void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
+void shard_add_reduced_parts_to_kept(struct shard *s, uint32_t end, uint32_t i)
 {
     struct emit *e = s->e;
     while (s->next_gradient_to_add < end &&
@@ -247,14 +248,14 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
         if (gradient->part_to_add.i == IR_NONE || gradient->last_position >= i)
             continue;
         buffer_id kept = e->weights.bundle[gradient->bundle].grad_shard;
-        weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, gradient->reduction.i);
-        buffer_id part = reduced_part_in_dtype(s, gradient, kept);
+        weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, gradient->reduction.i);
+        buffer_id part = cast_reduced_part_to_kept_dtype(s, gradient, kept);
         if (part.i != kept.i) {
             emit_add(e, view_whole(e, part), view_whole(e, kept), view_whole(e, kept));
             s->last_op_that_finishes_gradient = e->last_compute;
         }
         gradient->part_to_add.i = IR_NONE;
-        sum_over_replicas(s, row, kept);
+        sum_gradient_over_replicas(s, row, kept);
     }
 }
 
@@ -265,12 +266,12 @@ void shard_reduce_tied_embedding(struct shard *s)
         if (!e->weights.bundle[b].is_on_first_and_last_stage ||
             e->weights.bundle[b].has_states_elsewhere || e->weights.bundle[b].is_frozen)
             continue;
-        shard_add_reduced(s, s->gradient_count, IR_NONE);
+        shard_add_reduced_parts_to_kept(s, s->gradient_count, IR_NONE);
         buffer_id grad = weights_gradient_of_optimizer(e, b);
-        weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
+        weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
         s->last_op_that_finishes_gradient =
-            weights_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
-                               e->group.group_of_first_and_last_stages, grad, grad);
+            weights_emit_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
+                                    e->group.group_of_first_and_last_stages, grad, grad);
     }
 }
 
@@ -289,7 +290,7 @@ void shard_add_remote_sum(struct shard *s, uint32_t k)
  * calls later, when the sum has had time to end: this call first adds s->last_two_summed_gradients[0]. */
 static void sum_gradient_over_sharing_stages(struct shard *s, uint32_t row, uint32_t op)
 {
-    weights_set_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
+    weights_set_op_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     shard_add_remote_sum(s, 0);
     s->last_two_summed_gradients[0] = s->last_two_summed_gradients[1];
     s->last_two_summed_gradients[1] = s->gradient[row].remote_grad;
@@ -306,14 +307,15 @@ op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
     return (op_id){last > 0 ? list->op[last] : IR_NONE};
 }
 
-void shard_reduce_gradients_ended_by_op(struct shard *s, uint32_t i, uint32_t op)
+void shard_emit_reductions_due_at_op(struct shard *s, uint32_t i, uint32_t op)
 {
     const struct ir *ir = s->ir;
     uint32_t reads = ir->op.read_count[op], operands = reads + ir->op.write_count[op],
              done = IR_NONE;
     for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = ir_touched_buffer(ir, op, k);
-        uint32_t row = buffer < s->buffer_count ? s->buffer[buffer].gradient_row : IR_NONE;
+        uint32_t row =
+            buffer < s->buffer_count ? s->buffer[buffer].row_of_written_gradient : IR_NONE;
         if (row == IR_NONE || row == done || s->gradient[row].last_position != i)
             continue;
         done = row;
@@ -334,12 +336,12 @@ bool shard_reduces_in_bundle_order(const struct shard *s)
 bool shard_reduces_at_end(const struct shard *s)
 {
     const struct choices *c = s->e->choices;
-    bool stage = c->pp > 1 && c->profile->stages_reduce_at_end;
+    bool stage = c->pp > 1 && c->profile->stages_reduce_gradients_at_step_end;
     return shard_reduces_in_bundle_order(s) ||
            ((c->profile->reduces_after_backward || stage) && !weights_reduce_each_micro_batch(c));
 }
 
-void shard_reduce_in_order(struct shard *s, const struct op_list *list)
+void shard_reduce_in_bundle_order(struct shard *s, const struct op_list *list)
 {
     shard_list_emitted(s);
     uint32_t begin = s->new_list.count;
@@ -350,6 +352,7 @@ void shard_reduce_in_order(struct shard *s, const struct op_list *list)
                 s->last_op_that_finishes_gradient = shard_list_emitted(s);
             }
     if (!shard_reduces_in_bundle_order(s) && begin > 0 && s->new_list.count > begin)
-        emit_add_dependency(s->e, (op_id){s->new_list.op[begin]},
-                            op_list_last_on(&s->new_list, begin, s->ir, s->e->stream.compute));
+        emit_add_dependency(
+            s->e, (op_id){s->new_list.op[begin]},
+            op_list_last_on_stream(&s->new_list, begin, s->ir, s->e->stream.compute));
 }

@@ -37,7 +37,7 @@ struct shared_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bund
     return part;
 }
 
-static uint64_t part_elements(const struct emit *e, const struct shared_bundle_part *part)
+static uint64_t elements_of_stage_part(const struct emit *e, const struct shared_bundle_part *part)
 {
     return e->weights.bundle[part->bundle].elements / part->shared.count;
 }
@@ -47,7 +47,7 @@ static uint64_t part_elements(const struct emit *e, const struct shared_bundle_p
 static struct view view_of_parts(const struct emit *e, const struct shared_bundle_part *part,
                                  buffer_id whole, uint32_t index, uint32_t count)
 {
-    uint64_t elements = part_elements(e, part);
+    uint64_t elements = elements_of_stage_part(e, part);
     return (struct view){whole, index * elements, count * elements};
 }
 
@@ -57,10 +57,11 @@ static struct view view_of_own_part(const struct emit *e, const struct shared_bu
     return view_of_parts(e, part, whole, part->shared.index, 1);
 }
 
-static buffer_id new_part_buffer(struct emit *e, const struct shared_bundle_part *part,
-                                 const char *stem, enum category category, enum dtype dtype)
+static buffer_id new_buffer_of_stage_part(struct emit *e, const struct shared_bundle_part *part,
+                                          const char *stem, enum category category,
+                                          enum dtype dtype)
 {
-    return emit_buffer(e, stem, category, dtype, (int64_t)part_elements(e, part), 0);
+    return emit_buffer(e, stem, category, dtype, (int64_t)elements_of_stage_part(e, part), 0);
 }
 
 void remote_keep_own_part(struct emit *e, struct shared_bundle_part *part, buffer_id params)
@@ -68,8 +69,8 @@ void remote_keep_own_part(struct emit *e, struct shared_bundle_part *part, buffe
     part->parameters_arrived = true;
     if (part->shared.owns_layers)
         return;
-    part->param =
-        new_part_buffer(e, part, "param_part", CATEGORY_PARAMETER, (enum dtype)e->choices->dtype);
+    part->param = new_buffer_of_stage_part(e, part, "param_part", CATEGORY_PARAMETER,
+                                           (enum dtype)e->choices->dtype);
     struct view from = view_of_own_part(e, part, params), to = view_whole(e, part->param);
     struct work work = {.kind = WORK_PACK, .pack = {1, 1, {(int64_t)to.count, 0, 0}}};
     uint8_t stream = ir_add_stream(e->ir, "compute.parts", STREAM_COMPUTE);
@@ -93,18 +94,18 @@ op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
     struct shared_bundle_part *part =
         remote_find_or_add_part(e, remote_grad->bundle, &remote_grad->shared);
     bool adds = part->shared.owns_layers || part->grad.i != IR_NONE;
-    buffer_id to = new_part_buffer(e, part, adds ? "reduced" : "grad_part", CATEGORY_GRADIENT,
-                                   (enum dtype)e->weights.grad_dtype);
+    buffer_id to = new_buffer_of_stage_part(e, part, adds ? "reduced" : "grad_part",
+                                            CATEGORY_GRADIENT, (enum dtype)e->weights.grad_dtype);
     if (adds)
         remote_grad->gradient_sum_to_add = to;
     else
         part->grad = to;
     return part->last_gradient_sum =
-               weights_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER, remote_grad->group,
-                                  remote_grad->buffer, to);
+               weights_emit_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER,
+                                       remote_grad->group, remote_grad->buffer, to);
 }
 
-struct view remote_part_of_gradient(const struct emit *e, const struct shared_bundle_part *part)
+struct view remote_view_of_gradient_sum(const struct emit *e, const struct shared_bundle_part *part)
 {
     return part->shared.owns_layers
                ? view_of_own_part(e, part, e->weights.grad_buffer[part->bundle])
@@ -116,7 +117,7 @@ struct view remote_part_of_gradient(const struct emit *e, const struct shared_bu
 /* Orders parts by the time at which their gradients are complete, the earliest first. Parts of a chunk's last units,
  * which stages before the owner share, come before parts of its first units, since the backward begins with the last
  * units. Within each kind, later chunks come first. */
-static int compare_ready_times(const void *left, const void *right)
+static int compare_parts_by_ready_time(const void *left, const void *right)
 {
     const struct shared_bundle_part *a = left, *b = right;
     bool late_a = a->shared.first_stage < a->shared.chunk,
@@ -143,15 +144,15 @@ static op_id emit_part_message(struct emit *e, enum work_kind kind, uint32_t pee
 /* Receives the parts `begin` to `end` - 1 of a gradient, which are next to each other, from their stages and adds them
  * to the owner's gradient. The receives wait for the last sum of the part and for op `last_unshared`, unless that is
  * IR_NONE. */
-static void receive_parts(struct emit *e, const struct shared_bundle_part *part, uint32_t begin,
-                          uint32_t end, op_id last_unshared)
+static void receive_gradient_parts(struct emit *e, const struct shared_bundle_part *part,
+                                   uint32_t begin, uint32_t end, op_id last_unshared)
 {
     if (begin == end)
         return;
     uint32_t count = end - begin;
     buffer_id given =
         emit_buffer(e, "returned", CATEGORY_GRADIENT, (enum dtype)e->weights.grad_dtype,
-                    (int64_t)(count * part_elements(e, part)), 0);
+                    (int64_t)(count * elements_of_stage_part(e, part)), 0);
     for (uint32_t i = 0; i < count; i++) {
         op_id op = emit_part_message(e, WORK_RECV, part->shared.first_stage + begin + i,
                                      view_of_parts(e, part, given, i, 1));
@@ -163,12 +164,12 @@ static void receive_parts(struct emit *e, const struct shared_bundle_part *part,
     emit_add(e, view_whole(e, given), own, own);
 }
 
-void remote_return_parts(struct emit *e, op_id last_unshared)
+void remote_return_gradient_parts(struct emit *e, op_id last_unshared)
 {
-    weights_set_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
+    weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
     if (e->weights.shared_bundle_part_count > 0)
         qsort(e->weights.shared_bundle_part, e->weights.shared_bundle_part_count,
-              sizeof *e->weights.shared_bundle_part, compare_ready_times);
+              sizeof *e->weights.shared_bundle_part, compare_parts_by_ready_time);
     for (uint32_t i = 0; i < e->weights.shared_bundle_part_count; i++) {
         const struct shared_bundle_part *part = &e->weights.shared_bundle_part[i];
         const struct stages_sharing_unit *shared = &part->shared;
@@ -178,7 +179,7 @@ void remote_return_parts(struct emit *e, op_id last_unshared)
             emit_part_message(e, WORK_SEND, shared->chunk, view_whole(e, part->grad));
             continue;
         }
-        receive_parts(e, part, 0, shared->index, last_unshared);
-        receive_parts(e, part, shared->index + 1, shared->count, last_unshared);
+        receive_gradient_parts(e, part, 0, shared->index, last_unshared);
+        receive_gradient_parts(e, part, shared->index + 1, shared->count, last_unshared);
     }
 }

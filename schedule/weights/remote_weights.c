@@ -4,7 +4,7 @@
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
 
-struct unit_pass remote_pass_of(const struct emit *e, uint32_t op)
+struct unit_chunk_pass remote_pass_of(const struct emit *e, uint32_t op)
 {
     const struct op_table *table = &e->ir->op;
     const struct choices *c = e->choices;
@@ -14,14 +14,14 @@ struct unit_pass remote_pass_of(const struct emit *e, uint32_t op)
             chunk++;
     else if (table->region[op] != REGION_EMBEDDING)
         chunk = last;
-    return (struct unit_pass){chunk, table->micro[op], table->phase[op] == PHASE_FORWARD};
+    return (struct unit_chunk_pass){chunk, table->micro[op], table->phase[op] == PHASE_FORWARD};
 }
 
 struct stages_sharing_unit remote_stages_of_unit(const struct emit *e, uint32_t chunk,
                                                  uint32_t unit)
 {
     struct stage_span share =
-        multiplex_stages_of(e->choices, chunk, unit % e->choices->subsequences);
+        multiplex_stages_of_subsequence(e->choices, chunk, unit % e->choices->subsequences);
     return (struct stages_sharing_unit){.first_stage = share.first_stage,
                                         .count = share.count,
                                         .index = e->stage - share.first_stage,
@@ -102,7 +102,8 @@ static op_id emit_broadcast(struct emit *e, const struct stages_sharing_unit *sh
     return emit_op(e, e->stream.weight_gather, &work, &from, shared->owns_layers, &all, 1);
 }
 
-buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t bundle, op_id *op)
+buffer_id remote_receive_params(struct emit *e, struct unit_chunk_pass pass, uint32_t bundle,
+                                op_id *op)
 {
     struct stages_sharing_unit shared = remote_stages_of_unit(e, pass.chunk, pass.unit);
     buffer_id to = emit_buffer(e, "borrowed", CATEGORY_PARAMETER, e->choices->dtype,
@@ -137,7 +138,7 @@ void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote
     struct view sum = view_whole(e, remote_grad->gradient_sum_to_add);
     struct view to = {e->weights.grad_buffer[remote_grad->bundle], 0, sum.count};
     if (pipeline_shards_weights(e->choices))
-        to = remote_part_of_gradient(
+        to = remote_view_of_gradient_sum(
             e, remote_find_or_add_part(e, remote_grad->bundle, &remote_grad->shared));
     emit_add(e, sum, to, to);
 }

@@ -26,7 +26,7 @@
 #include "schedule/emit/emit.h"
 
 /* The way of a unit through a chunk of layers in one pass, forward or backward. */
-struct unit_pass {
+struct unit_chunk_pass {
     uint32_t chunk, unit;
     bool is_forward;
 };
@@ -34,14 +34,15 @@ struct unit_pass {
 struct stages_sharing_unit remote_stages_of_unit(const struct emit *e, uint32_t chunk,
                                                  uint32_t unit);
 /* Returns the pass to which an op belongs. */
-struct unit_pass remote_pass_of(const struct emit *e, uint32_t op);
+struct unit_chunk_pass remote_pass_of(const struct emit *e, uint32_t op);
 /* Makes backward ops write the stage's own gradients again. */
 void remote_write_own_gradients_again(struct emit *e);
 /* Sends a bundle's parameters from the owner to all stages that share a unit; if these stages hold parts of it already,
  * gathers the parts instead. Sets *op to the op that does so. Returns the new buffer in which this stage receives the
  * parameters. The owner receives them as well, since meanwhile its other units read its own parameters. With
  * HELPERS_SHARD, each stage keeps its part of the parameters that are sent. */
-buffer_id remote_receive_params(struct emit *e, struct unit_pass pass, uint32_t bundle, op_id *op);
+buffer_id remote_receive_params(struct emit *e, struct unit_chunk_pass pass, uint32_t bundle,
+                                op_id *op);
 /* Emits the sum of a shared unit's gradient over the stages that share the unit, and returns the op. Sets
  * remote_grad->gradient_sum_to_add to the buffer of the sum if this stage must add it to its own gradient, else to IR_NONE. */
 op_id remote_sum_gradients(struct emit *e, struct remote_grad *remote_grad);
@@ -50,7 +51,7 @@ op_id remote_sum_gradients(struct emit *e, struct remote_grad *remote_grad);
 void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote_grad);
 /* Emits the messages that return parts of gradients to their owners, which add them to their gradients. last_unshared:
  * the stage's last op on a unit that it does not share, for which receives wait; IR_NONE: there is none. */
-void remote_return_parts(struct emit *e, op_id last_unshared);
+void remote_return_gradient_parts(struct emit *e, op_id last_unshared);
 
 /* ---- stages that hold parts of weights (schedule/weights/remote_parts.c) ---- */
 /* Returns the row of e->weights.shared_bundle_part for a bundle that the stages `shared` share; the first call for them
@@ -66,7 +67,8 @@ op_id remote_gather_parts(struct emit *e, const struct shared_bundle_part *part,
  * Returns the op. */
 op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad);
 /* Returns the view to which the sums of this stage's part are added: on the owner, a range of its own gradient. */
-struct view remote_part_of_gradient(const struct emit *e, const struct shared_bundle_part *part);
+struct view remote_view_of_gradient_sum(const struct emit *e,
+                                        const struct shared_bundle_part *part);
 
 /* Makes the backward ops that follow write the gradients of the unit that starts: the stage's own or, if the unit is
  * shared, those that the sharing stages will sum. With HELPERS_SHARD each shared unit has gradients of its own;

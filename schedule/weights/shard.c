@@ -23,26 +23,26 @@
 #include <string.h>
 
 /* True if the bundle belongs to FSDP's root module of a stage: embedding, or final norm and head. */
-static bool is_root_bundle(const struct emit *e, uint32_t bundle)
+static bool is_bundle_of_fsdp_root(const struct emit *e, uint32_t bundle)
 {
     return bundle == e->weights.part[part_index_of_end(e, PART_EMBEDDING)].bundle ||
            bundle == e->weights.part[part_index_of_end(e, PART_HEAD)].bundle;
 }
 
 /* True if the pipeline's stages are those of torch.distributed.pipelining. */
-static bool has_torch_stages(const struct emit *e)
+static bool has_torch_pipeline_stages(const struct emit *e)
 {
-    return e->choices->pp > 1 && e->choices->profile->stages_reduce_at_end;
+    return e->choices->pp > 1 && e->choices->profile->stages_reduce_gradients_at_step_end;
 }
 
 /* True if an op is part of the root module's forward: it is an op of the forward, or of a loss in pieces that belongs
  * to the root module. Such a loss computes gradients before the forward returns: Liger's fused loss and chunked losses
- * do so (Liger-Kernel, ops/fused_linear_cross_entropy.py), but not LOSS_CUT. */
+ * do so (Liger-Kernel, ops/fused_linear_cross_entropy.py), but not LOSS_CUT_CROSS_ENTROPY. */
 static bool is_in_root_forward(const struct shard *s, uint32_t op)
 {
     const struct choices *c = s->e->choices;
-    bool pieces = c->profile->loss_in_root_unit && c->loss_chunks > 1 && c->loss != LOSS_CUT &&
-                  s->ir->op.region[op] == REGION_LOSS;
+    bool pieces = c->profile->loss_in_root_unit && c->loss_chunks > 1 &&
+                  c->loss != LOSS_CUT_CROSS_ENTROPY && s->ir->op.region[op] == REGION_LOSS;
     return pieces || s->ir->op.phase[op] == PHASE_FORWARD;
 }
 
@@ -52,8 +52,8 @@ static bool is_in_root_forward(const struct shard *s, uint32_t op)
 static bool begins_new_backward(const struct shard *s, uint32_t bundle, uint32_t before,
                                 uint32_t op)
 {
-    bool freed = is_root_bundle(s->e, bundle) ? s->e->choices->reshard == RESHARD_ROOT
-                                              : has_torch_stages(s->e);
+    bool freed = is_bundle_of_fsdp_root(s->e, bundle) ? s->e->choices->reshard == RESHARD_ROOT
+                                                      : has_torch_pipeline_stages(s->e);
     return freed && is_in_root_forward(s, before) && !is_in_root_forward(s, op);
 }
 
@@ -67,22 +67,23 @@ static uint32_t bundle_kind_of_use_run(const struct shard *s, uint32_t r)
 }
 
 /* True if both bundles are of the same layers. */
-static bool are_of_same_layers(const struct shard *s, uint32_t a, uint32_t b)
+static bool bundles_are_of_same_layers(const struct shard *s, uint32_t a, uint32_t b)
 {
-    const struct bundle_state *bundle = s->e->weights.bundle;
+    const struct weight_bundle_state *bundle = s->e->weights.bundle;
     return bundle[a].main_bundle == bundle[b].main_bundle;
 }
 
 /* Returns the run that a use of the bundle by `op` continues; NULL: the use begins a new run. Uses of other bundles of
  * the same layers in between do not end a run. */
-static struct use_run *use_run_continued_by_op(const struct shard *s, const struct op_list *list,
-                                               uint32_t bundle, struct unit_pass pass, uint32_t op)
+static struct weight_use_run *use_run_continued_by_op(const struct shard *s,
+                                                      const struct op_list *list, uint32_t bundle,
+                                                      struct unit_chunk_pass pass, uint32_t op)
 {
     uint32_t r = s->run_count;
     while (r > 0 && s->run[r - 1].bundle != bundle &&
-           are_of_same_layers(s, s->run[r - 1].bundle, bundle))
+           bundles_are_of_same_layers(s, s->run[r - 1].bundle, bundle))
         r--;
-    struct use_run *run = r > 0 ? &s->run[r - 1] : NULL;
+    struct weight_use_run *run = r > 0 ? &s->run[r - 1] : NULL;
     bool same = run != NULL && run->bundle == bundle && run->using_pass.chunk == pass.chunk &&
                 run->using_pass.unit == pass.unit && run->using_pass.is_forward == pass.is_forward;
     return same && !begins_new_backward(s, bundle, list->op[run->end_position - 1], op) ? run
@@ -103,7 +104,7 @@ static uint32_t run_of_same_kind_before(const struct shard *s, uint32_t r, uint3
 static bool next_run_is_of_same_layers(const struct shard *s, uint32_t r)
 {
     const uint32_t a = s->run[r].bundle, b = s->run[r + 1].bundle;
-    return a != b && are_of_same_layers(s, a, b);
+    return a != b && bundles_are_of_same_layers(s, a, b);
 }
 
 /* Returns the last run of the layer that comes `count` layers after the layer of run r; if there are fewer, the last
@@ -122,7 +123,7 @@ static uint32_t last_run_of_layer_after(const struct shard *s, uint32_t r, uint3
 static uint32_t position_that_waits_for_gather(const struct shard *s, const struct op_list *list,
                                                uint32_t bundle, uint32_t i)
 {
-    const struct use_run *before = s->run_count > 0 ? &s->run[s->run_count - 1] : NULL;
+    const struct weight_use_run *before = s->run_count > 0 ? &s->run[s->run_count - 1] : NULL;
     bool loss =
         s->e->choices->profile->loss_in_root_unit && before != NULL && before->bundle == bundle;
     while (loss && i > before->end_position && !is_in_root_forward(s, list->op[i - 1]))
@@ -133,13 +134,13 @@ static uint32_t position_that_waits_for_gather(const struct shard *s, const stru
 static void record_read(struct shard *s, const struct op_list *list, uint32_t bundle, uint32_t i)
 {
     uint32_t op = list->op[i];
-    struct unit_pass pass = {0, 0, false};
+    struct unit_chunk_pass pass = {0, 0, false};
     if (s->has_remote_weights) {
         pass = remote_pass_of(s->e, op);
         if (remote_stages_of_unit(s->e, pass.chunk, pass.unit).count == 1)
             return;
     }
-    struct use_run *before = use_run_continued_by_op(s, list, bundle, pass, op);
+    struct weight_use_run *before = use_run_continued_by_op(s, list, bundle, pass, op);
     if (before != NULL) {
         before->end_position = i + 1;
         return;
@@ -147,33 +148,34 @@ static void record_read(struct shard *s, const struct op_list *list, uint32_t bu
     uint32_t begin = position_that_waits_for_gather(s, list, bundle, i);
     s->run = heap_grow(s->run, &s->run_capacity, s->run_count + 1u, sizeof *s->run);
     s->run[s->run_count++] =
-        (struct use_run){bundle, begin, i + 1, pass, begin, IR_NONE, {IR_NONE}, {IR_NONE}};
+        (struct weight_use_run){bundle, begin, i + 1, pass, begin, IR_NONE, {IR_NONE}, {IR_NONE}};
 }
 
 static void record_write(struct shard *s, uint32_t buffer, uint32_t i)
 {
-    struct weight_buffer *of = &s->buffer[buffer];
-    if (of->gradient_row == IR_NONE) {
+    struct bundle_of_weight_buffer *of = &s->buffer[buffer];
+    if (of->row_of_written_gradient == IR_NONE) {
         s->gradient = heap_grow(s->gradient, &s->gradient_capacity, s->gradient_count + 1u,
                                 sizeof *s->gradient);
-        of->gradient_row = s->gradient_count++;
-        s->gradient[of->gradient_row] = (struct bundle_gradient){.buffer = {buffer},
-                                                                 .bundle = of->grad,
-                                                                 .first_position = i,
-                                                                 .remote_grad = of->remote_grad,
-                                                                 .reduction = {IR_NONE},
-                                                                 .part_to_add = {IR_NONE}};
+        of->row_of_written_gradient = s->gradient_count++;
+        s->gradient[of->row_of_written_gradient] =
+            (struct bundle_gradient){.buffer = {buffer},
+                                     .bundle = of->grad,
+                                     .first_position = i,
+                                     .remote_grad = of->remote_grad,
+                                     .reduction = {IR_NONE},
+                                     .part_to_add = {IR_NONE}};
         s->gradients_left[of->grad] += of->remote_grad == IR_NONE;
     }
-    s->gradient[of->gradient_row].last_position = i;
+    s->gradient[of->row_of_written_gradient].last_position = i;
 }
 
 /* True if the backward of a micro-batch has ended at position i, and the framework waits there for its reductions, so
  * that unreduced gradients are free (FSDP's _post_backward_final_callback(), DeepSpeed's reduction epilogue). */
 static bool backward_ends_at_position(const struct shard *s, const struct op_list *list, uint32_t i)
 {
-    return s->e->choices->profile->waits_for_reductions && s->e->choices->pp == 1 && i > 0 &&
-           s->ir->op.phase[list->op[i]] == PHASE_FORWARD &&
+    return s->e->choices->profile->compute_waits_for_reductions && s->e->choices->pp == 1 &&
+           i > 0 && s->ir->op.phase[list->op[i]] == PHASE_FORWARD &&
            s->ir->op.phase[list->op[i - 1]] == PHASE_BACKWARD;
 }
 
@@ -197,7 +199,7 @@ static void find_use_runs(struct shard *s, const struct op_list *list)
 static bool runs_use_same_root_gather(const struct shard *s, const struct op_list *list,
                                       uint32_t before, uint32_t r)
 {
-    const struct use_run *a = &s->run[before], *b = &s->run[r];
+    const struct weight_use_run *a = &s->run[before], *b = &s->run[r];
     bool freed = s->e->choices->reshard == RESHARD_ROOT &&
                  is_in_root_forward(s, list->op[a->end_position - 1]) &&
                  !is_in_root_forward(s, list->op[b->first_position]);
@@ -215,11 +217,11 @@ static bool bundle_stays_gathered_after_run(const struct shard *s, const struct 
                                             uint32_t before)
 {
     const struct choices *c = s->e->choices;
-    const struct use_run *run = &s->run[before];
-    bool stage = has_torch_stages(s->e);
+    const struct weight_use_run *run = &s->run[before];
+    bool stage = has_torch_pipeline_stages(s->e);
     if (is_in_root_forward(s, list->op[run->end_position - 1]))
         return c->reshard == RESHARD_NEVER ||
-               (stage && c->reshard != RESHARD_ROOT && is_root_bundle(s->e, run->bundle));
+               (stage && c->reshard != RESHARD_ROOT && is_bundle_of_fsdp_root(s->e, run->bundle));
     return stage;
 }
 
@@ -260,31 +262,31 @@ static buffer_id copy_part_to_device(struct shard *s, buffer_id part, uint32_t a
 }
 
 /* Returns the buffer by which ops name a bundle's parameters, until the gathered parameters take its place. */
-static buffer_id params_placeholder(const struct bundle_state *bundle)
+static buffer_id placeholder_buffer_of_params(const struct weight_bundle_state *bundle)
 {
     return bundle->narrow.i != IR_NONE ? bundle->narrow : bundle->param;
 }
 
 /* Returns this rank's part of parameters that are gathered in 8 bits. Emits the op that quantises it, unless the part
  * is quantised once a step. */
-static buffer_id own_narrow_part(struct emit *e, uint32_t b)
+static buffer_id own_part_in_8_bits_to_gather(struct emit *e, uint32_t b)
 {
-    const struct bundle_state *bundle = &e->weights.bundle[b];
+    const struct weight_bundle_state *bundle = &e->weights.bundle[b];
     struct view scales = view_whole(e, bundle->narrow_scales);
     return bundle->own_part_in_8_bits.i != IR_NONE
                ? bundle->own_part_in_8_bits
-               : quantised_emit_part(e, b, bundle->largest_element_of_bundle, &scales).buffer;
+               : quantised_emit_own_part(e, b, bundle->largest_element_of_bundle, &scales).buffer;
 }
 
 /* Emits the gather of the parameters of run r before the op at position i (if the weights are sent to other stages,
  * their transfer, by remote_receive_params()); if an earlier run's gather serves run r, emits nothing. Among the runs
  * of bundles of the same kind, the gather starts after the end of the run prefetch_layers + 1 before r, whose memory it
- * may reuse. With the profile's switch collectives_block_issue a gather, but not such a transfer, starts after the op
+ * may reuse. With the profile's switch weight_collectives_block_issue a gather, but not such a transfer, starts after the op
  * at position i - 1 instead. */
 static void emit_gather_of_run(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     struct emit *e = s->e;
-    struct use_run *run = &s->run[r];
+    struct weight_use_run *run = &s->run[r];
     if (run->earlier_gather_run != IR_NONE) {
         run->gathered_buffer = s->run[run->earlier_gather_run].gathered_buffer;
         return;
@@ -293,23 +295,23 @@ static void emit_gather_of_run(struct shard *s, uint32_t r, uint32_t i, const st
     uint32_t before = run_of_same_kind_before(s, r, e->choices->profile->prefetch_layers + 1);
     buffer_id part = e->weights.bundle[run->bundle].param_shard;
     op_id op;
-    weights_set_labels(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
+    weights_set_op_labels(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
     if (s->has_remote_weights) {
         run->gathered_buffer = remote_receive_params(e, run->using_pass, run->bundle, &op);
         if (run->using_pass.chunk == e->stage)
             run->gathered_buffer.i = IR_NONE; /* the owner's ops read its own parameters */
     } else {
-        const struct bundle_state *bundle = &e->weights.bundle[run->bundle];
+        const struct weight_bundle_state *bundle = &e->weights.bundle[run->bundle];
         const bool narrow = bundle->narrow.i != IR_NONE;
-        run->gathered_buffer = ir_add_buffer_like(s->ir, params_placeholder(bundle));
+        run->gathered_buffer = ir_add_buffer_like(s->ir, placeholder_buffer_of_params(bundle));
         if (narrow)
-            part = own_narrow_part(e, run->bundle);
+            part = own_part_in_8_bits_to_gather(e, run->bundle);
         else if (s->ir->buffer.memory[part.i] != MEMORY_HBM)
             part = copy_part_to_device(
                 s, part, before != IR_NONE ? in->op[s->run[before].end_position - 1] : IR_NONE);
         if (!narrow && bundle->storage == FROZEN_STORAGE_16BIT &&
             s->ir->buffer.dtype[part.i] != e->choices->dtype) {
-            buffer_id in_compute_dtype = weights_shard_buffer(
+            buffer_id in_compute_dtype = weights_new_shard_buffer(
                 e, run->bundle, "cast", CATEGORY_COMMUNICATION, e->choices->dtype);
             emit_cast(e, view_whole(e, part), view_whole(e, in_compute_dtype));
             part = in_compute_dtype;
@@ -317,10 +319,10 @@ static void emit_gather_of_run(struct shard *s, uint32_t r, uint32_t i, const st
         buffer_id to = run->gathered_buffer;
         if (e->choices->profile->gathers_to_flat_buffer)
             to = run->flat_buffer = ir_add_buffer_like(s->ir, run->gathered_buffer);
-        op = weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
-                                e->weights.bundle[run->bundle].ranks->shard_group, part, to);
+        op = weights_emit_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
+                                     e->weights.bundle[run->bundle].ranks->shard_group, part, to);
     }
-    if (!s->has_remote_weights && e->choices->profile->collectives_block_issue && i > 0)
+    if (!s->has_remote_weights && e->choices->profile->weight_collectives_block_issue && i > 0)
         emit_add_dependency(e, op, (op_id){in->op[i - 1]});
     else if (before != IR_NONE)
         emit_add_dependency(e, op, (op_id){in->op[s->run[before].end_position - 1]});
@@ -329,14 +331,14 @@ static void emit_gather_of_run(struct shard *s, uint32_t r, uint32_t i, const st
 /* Emits the copy of a run's parameters out of the flat buffer into which they were gathered; does nothing if there is
  * none. In the forward the flat buffer stays in memory until the copy of the next run, so that a copy and the next
  * gather may overlap (FSDPParamGroup.wait_for_unshard()). */
-static void copy_from_flat_buffer(struct shard *s, const struct use_run *run, uint32_t op)
+static void copy_from_flat_buffer(struct shard *s, const struct weight_use_run *run, uint32_t op)
 {
     if (run->flat_buffer.i == IR_NONE)
         return;
     enum phase phase = (enum phase)s->ir->op.phase[op];
     struct view from = view_whole(s->e, run->flat_buffer),
                 to = view_whole(s->e, run->gathered_buffer);
-    weights_set_labels(s->e, phase, REGION_WEIGHTS, op);
+    weights_set_op_labels(s->e, phase, REGION_WEIGHTS, op);
     emit_pack(s->e, WORK_PACK, from, to, (int64_t)from.count, 1, 1);
     if (phase == PHASE_FORWARD && s->last_flat_copy.i != IR_NONE)
         emit_extend_lifetime(s->e, s->last_flat_copy, s->e->last_compute);
@@ -347,8 +349,9 @@ static void copy_from_flat_buffer(struct shard *s, const struct use_run *run, ui
 static void emit_gathers_up_to_run(struct shard *s, uint32_t last, uint32_t i,
                                    const struct op_list *in)
 {
-    for (; s->next_gather <= last && s->next_gather < s->run_count; s->next_gather++)
-        emit_gather_of_run(s, s->next_gather, i, in);
+    for (; s->first_run_without_gather <= last && s->first_run_without_gather < s->run_count;
+         s->first_run_without_gather++)
+        emit_gather_of_run(s, s->first_run_without_gather, i, in);
 }
 
 /* Emits the gathers that are due before the op at position i, which belongs to run r, and the copy out of the run's
@@ -356,8 +359,9 @@ static void emit_gathers_up_to_run(struct shard *s, uint32_t last, uint32_t i,
 static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     const struct profile *profile = s->e->choices->profile;
-    const struct use_run *run = &s->run[r];
-    uint32_t op = in->op[i], param = params_placeholder(&s->e->weights.bundle[run->bundle]).i;
+    const struct weight_use_run *run = &s->run[r];
+    uint32_t op = in->op[i],
+             param = placeholder_buffer_of_params(&s->e->weights.bundle[run->bundle]).i;
     if (run->first_position == i)
         emit_gathers_up_to_run(s,
                                profile->gathers_after_core
@@ -403,13 +407,13 @@ static void emit_end_of_step(struct shard *s)
     for (int both_ends = 0; !in_order && both_ends < 2; both_ends++)
         for (uint32_t row = 0; row < s->gradient_count; row++) {
             uint32_t b = s->gradient[row].bundle;
-            if (!s->gradient[row].is_last_of_bundle ||
+            if (!s->gradient[row].is_last_reduced_of_bundle ||
                 e->weights.bundle[b].is_on_first_and_last_stage != both_ends)
                 continue;
             bundle[count++] = b;
             if (clips)
                 continue;
-            shard_add_reduced(s, row + 1, IR_NONE);
+            shard_add_reduced_parts_to_kept(s, row + 1, IR_NONE);
             weights_update(e, &b, 1);
         }
     if (in_order || clips)
@@ -429,7 +433,7 @@ static void record_bundles_of_buffers(struct shard *s)
     memset(s->buffer, 0xff, s->buffer_count * sizeof *s->buffer);
     for (uint32_t b = 0; b < w->bundle_count; b++)
         if (s->has_remote_weights || (s->gathers_params && w->bundle[b].ranks->shard_size > 1))
-            s->buffer[params_placeholder(&w->bundle[b]).i].param = b;
+            s->buffer[placeholder_buffer_of_params(&w->bundle[b]).i].param = b;
     for (uint32_t i = 0; i < w->grad_buffer_count; i++)
         if (w->grad_buffer[i].i != IR_NONE)
             s->buffer[w->grad_buffer[i].i].grad = i % w->bundle_count;
@@ -465,12 +469,12 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
 /* Begins the gradients that `op`, at position i, is the first to write, and moves *next past their rows. Before `op`,
  * for each of them: adds the reduced parts of the gradients two or more rows before it to the kept parts, and zeroes
  * its padding. If shard_write_waits_for_reduction() says so, `op` waits for the reduction of the gradient two rows before it. */
-static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *next)
+static void begin_gradients_written_by_op(struct shard *s, uint32_t i, uint32_t op, uint32_t *next)
 {
     for (; *next < s->gradient_count && s->gradient[*next].first_position == i; ++*next) {
         const uint32_t row = *next, two_before = row >= 2 ? row - 2 : IR_NONE;
         if (two_before != IR_NONE)
-            shard_add_reduced(s, two_before + 1, i);
+            shard_add_reduced_parts_to_kept(s, two_before + 1, i);
         shard_zero_padding(s, row, op);
         if (two_before == IR_NONE || !shard_write_waits_for_reduction(s, row))
             continue;
@@ -484,7 +488,7 @@ static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *
  * ops that complete a gradient. */
 static void rewrite_list(struct shard *s, const struct op_list *list)
 {
-    bool holds = s->e->choices->profile->collectives_block_issue && !shard_reduces_at_end(s);
+    bool holds = s->e->choices->profile->weight_collectives_block_issue && !shard_reduces_at_end(s);
     uint32_t r = 0, next = 0; /* the run and the gradient to come */
     op_id held = {IR_NONE};   /* a reduction that the next op waits for */
     for (uint32_t i = 0; i < list->count; i++) {
@@ -495,14 +499,14 @@ static void rewrite_list(struct shard *s, const struct op_list *list)
             if (s->run[k].end_position > i)
                 gather_before_op(s, k, i, list);
         if (backward_ends_at_position(s, list, i))
-            shard_add_reduced(s, s->gradient_count, i);
-        begin_gradients(s, i, op, &next);
+            shard_add_reduced_parts_to_kept(s, s->gradient_count, i);
+        begin_gradients_written_by_op(s, i, op, &next);
         if (held.i != IR_NONE)
             emit_add_dependency(s->e, (op_id){op}, held);
         shard_list_emitted(s);
         op_list_push(&s->new_list, (op_id){op});
         uint32_t emitted = s->ir->op.count;
-        shard_reduce_gradients_ended_by_op(s, i, op);
+        shard_emit_reductions_due_at_op(s, i, op);
         held.i = holds && s->ir->op.count > emitted ? s->last_op_that_finishes_gradient.i : IR_NONE;
     }
 }
@@ -514,10 +518,10 @@ static void extend_root_lifetime(struct shard *s, const struct op_list *list)
 {
     const struct profile *profile = s->e->choices->profile;
     for (uint32_t r = 0; profile->gathers_to_flat_buffer && r < s->run_count; r++) {
-        const struct use_run *run = &s->run[r];
+        const struct weight_use_run *run = &s->run[r];
         uint32_t last = run->end_position - 1;
         bool forward = is_in_root_forward(s, list->op[last]);
-        if (!weights_have_root_unit(s->e->choices) || !is_root_bundle(s->e, run->bundle) ||
+        if (!weights_have_root_unit(s->e->choices) || !is_bundle_of_fsdp_root(s->e, run->bundle) ||
             run->gathered_buffer.i == IR_NONE || (forward && !profile->loss_in_root_unit))
             continue;
         while (last + 1 < list->count && is_in_root_forward(s, list->op[last + 1]) == forward)
@@ -533,7 +537,7 @@ static void extend_gradient_lifetimes(struct emit *e)
     op_id last = {e->ir->op.count - 1};
     for (uint32_t b = 0;
          weights_allocate_gradients_in_backward(e->choices) && b < e->weights.bundle_count; b++) {
-        const struct bundle_state *bundle = &e->weights.bundle[b];
+        const struct weight_bundle_state *bundle = &e->weights.bundle[b];
         const buffer_id grad[] = {bundle->grad_shard, weights_reduce_each_micro_batch(e->choices)
                                                           ? (buffer_id){IR_NONE}
                                                           : bundle->grad};
@@ -547,7 +551,7 @@ static void extend_gradient_lifetimes(struct emit *e)
  * the list waits for the last gather. */
 static void begin_step(struct shard *s, const struct op_list *list)
 {
-    op_id last = early_gather_emit(s->e);
+    op_id last = early_gather_emit_all_bundles(s->e);
     shard_list_emitted(s);
     if (last.i != IR_NONE && s->e->choices->param_gather == PARAM_GATHER_END && list->count > 0)
         emit_add_dependency(s->e, (op_id){list->op[0]}, last);
@@ -563,13 +567,13 @@ void pass_weights(struct emit *e, struct op_list *list)
     for (uint32_t k = 0; k < 2; k++)
         shard_add_remote_sum(&s, k);
     if (pipeline_shards_weights(e->choices))
-        remote_return_parts(e, shard_last_unshared_op(&s, list));
+        remote_return_gradient_parts(e, shard_last_unshared_op(&s, list));
     if (shard_reduces_at_end(&s))
-        shard_reduce_in_order(&s, list);
+        shard_reduce_in_bundle_order(&s, list);
     shard_reduce_tied_embedding(&s);
     if (weights_clip_gradients(e->choices) || e->choices->profile->host_before_optimizer_s > 0 ||
         e->choices->scope != SCOPE_STEP)
-        shard_add_reduced(&s, s.gradient_count, IR_NONE);
+        shard_add_reduced_parts_to_kept(&s, s.gradient_count, IR_NONE);
     shard_wait_between_backward_and_step(&s);
     if (e->choices->scope == SCOPE_STEP)
         emit_end_of_step(&s);

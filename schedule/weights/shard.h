@@ -7,10 +7,10 @@
 
 /* Uses of one bundle's parameters, with no use of a bundle of other layers in between. Members with `position` in their
  * names are positions in the list. */
-struct use_run {
+struct weight_use_run {
     uint32_t bundle, first_position, end_position;
     /* if the weights are sent to other stages: the pass of the shared unit that uses them */
-    struct unit_pass using_pass;
+    struct unit_chunk_pass using_pass;
     /* the position after the core of attention in a forward or its recomputation; equal to first_position if the run
      * has none */
     uint32_t position_after_core;
@@ -27,7 +27,7 @@ struct use_run {
 struct bundle_gradient {
     buffer_id buffer;
     uint32_t bundle, first_position, last_position;
-    bool is_last_of_bundle;         /* no gradient of its bundle is reduced later */
+    bool is_last_reduced_of_bundle; /* no gradient of its bundle is reduced later */
     bool adds_to_reduced_gradients; /* other gradients of its bundle have been reduced before */
     uint32_t remote_grad;           /* row of e->weights.remote_grad, or IR_NONE */
     op_id reduction;                /* the last op of its reduction; IR_NONE: none yet */
@@ -38,11 +38,12 @@ struct bundle_gradient {
 
 /* The bundle whose parameters, or whose gradient, a buffer holds. The members that do not apply are IR_NONE; all of
  * them if the buffer holds neither. */
-struct weight_buffer {
-    uint32_t param;        /* the bundle of the parameters */
-    uint32_t grad;         /* the bundle of the gradient */
-    uint32_t gradient_row; /* the gradient's row of shard.gradient, once an op writes it */
-    uint32_t remote_grad;  /* the gradient's row of e->weights.remote_grad */
+struct bundle_of_weight_buffer {
+    uint32_t param; /* the bundle of the parameters */
+    uint32_t grad;  /* the bundle of the gradient */
+    /* the gradient's row of shard.gradient, once an op writes it */
+    uint32_t row_of_written_gradient;
+    uint32_t remote_grad; /* the gradient's row of e->weights.remote_grad */
 };
 
 struct shard {
@@ -54,13 +55,13 @@ struct shard {
     bool gathers_params, has_remote_weights;
     /* [buffer_count] what each buffer holds that existed before this pass; later buffers hold no parameters and no
      * gradients */
-    struct weight_buffer *buffer;
+    struct bundle_of_weight_buffer *buffer;
     uint32_t buffer_count;
     /* ---- gathers (shard.c) ---- */
-    struct use_run *run;
+    struct weight_use_run *run;
     uint32_t run_count;
     size_t run_capacity;
-    uint32_t next_gather; /* the first run that has not been gathered for */
+    uint32_t first_run_without_gather; /* the first run that has not been gathered for */
     /* the flat buffer of the last copy in the current forward; IR_NONE: none */
     buffer_id last_flat_copy;
     /* ---- reductions (reduce.c) ---- */
@@ -99,7 +100,7 @@ void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op);
 /* Casts the reduced parts of gradients in rows before `end`, and adds them to the kept parts, if the gradient's last op
  * comes before position i of the list; skips the others. After the last part of a bundle, sums the kept part over the
  * replicas. A tied embedding's gradient begins first and ends last, so gradients after it must not wait for it. */
-void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i);
+void shard_add_reduced_parts_to_kept(struct shard *s, uint32_t end, uint32_t i);
 /* Sums the gradient of a tied embedding that two stages hold over the first and the last stage. Call it after all other
  * reductions, since these stages finish their parts at very different times. */
 void shard_reduce_tied_embedding(struct shard *s);
@@ -109,9 +110,9 @@ void shard_add_remote_sum(struct shard *s, uint32_t k);
 /* Returns the last op that adds to a gradient of units which this stage does not share; IR_NONE: there is none. */
 op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list);
 /* Reduces the gradients to which `op`, at position i, is the last to add; each once, even if the op writes several
- * parts of it. Gradients of shared units are summed over the unit's stages. Others are left for shard_reduce_in_order()
+ * parts of it. Gradients of shared units are summed over the unit's stages. Others are left for shard_reduce_in_bundle_order()
  * if all are reduced at the end. */
-void shard_reduce_gradients_ended_by_op(struct shard *s, uint32_t i, uint32_t op);
+void shard_emit_reductions_due_at_op(struct shard *s, uint32_t i, uint32_t op);
 /* True if all stages must reduce and update in the order of the bundles. Stages that share subsequences must: they use
  * weights in different orders, and add to gradients until the end. */
 bool shard_reduces_in_bundle_order(const struct shard *s);
@@ -119,6 +120,6 @@ bool shard_reduces_in_bundle_order(const struct shard *s);
 bool shard_reduces_at_end(const struct shard *s);
 /* Reduces all gradients but those of shared units, in the order of their bundles, after all ops listed so far. Unless
  * stages share subsequences, the first of these reductions waits for the last op of the compute stream. */
-void shard_reduce_in_order(struct shard *s, const struct op_list *list);
+void shard_reduce_in_bundle_order(struct shard *s, const struct op_list *list);
 
 #endif

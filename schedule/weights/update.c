@@ -17,25 +17,25 @@ static buffer_id new_host_buffer(struct emit *e, buffer_id buffer, enum memory m
 /* Emits AdamW on this rank's part of a bundle, and the copies of the new parameters to the buffers from which they are
  * read. squares: the buffer with the sum of the squares of all gradients, from which AdamW finds the factor that scales
  * the gradient; IR_NONE: it does not scale. */
-static void update_bundle(struct emit *e, uint32_t b, buffer_id squares)
+static void emit_update_of_bundle(struct emit *e, uint32_t b, buffer_id squares)
 {
-    struct bundle_state *bundle = &e->weights.bundle[b];
+    struct weight_bundle_state *bundle = &e->weights.bundle[b];
     const struct profile *profile = e->choices->profile;
-    bool pageable = profile->host_params_pageable;
+    bool pageable = profile->casts_host_params_to_pageable_memory;
     bool host = e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
     bool sharded = bundle->grad_shard.i != IR_NONE;
     buffer_id grad = weights_gradient_of_optimizer(e, b);
     buffer_id param = bundle->param_shard.i != IR_NONE ? bundle->param_shard : bundle->param;
     bool narrow = bundle->narrow.i != IR_NONE; /* the next step quantises the masters */
     bool gather_after = sharded && bundle->param_shard.i == IR_NONE && !narrow;
-    bool no_master = weights_params_are_masters(e->choices);
+    bool no_master = weights_are_own_master_copies(e->choices);
     bool stays = bundle->param_shard.i != IR_NONE &&
                  e->ir->buffer.memory[bundle->param_shard.i] != MEMORY_HBM; /* on the host */
-    weights_set_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
+    weights_set_op_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     if (no_master && !stays)
         param = bundle->master;
     else if (gather_after)
-        param = weights_shard_buffer(e, b, "updated", CATEGORY_PARAMETER, e->choices->dtype);
+        param = weights_new_shard_buffer(e, b, "updated", CATEGORY_PARAMETER, e->choices->dtype);
 
     buffer_id written = param, read = grad;
     if (host) {
@@ -65,8 +65,8 @@ static void update_bundle(struct emit *e, uint32_t b, buffer_id squares)
         emit_copy(e, WORK_H2D, pageable, view_whole(e, written), view_whole(e, param));
     if (gather_after) {
         e->tags.region = REGION_WEIGHTS;
-        weights_collective(e, e->stream.weight_gather, WORK_ALL_GATHER, bundle->ranks->shard_group,
-                           param, bundle->param);
+        weights_emit_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
+                                bundle->ranks->shard_group, param, bundle->param);
     }
 }
 
@@ -74,5 +74,5 @@ void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count)
 {
     buffer_id squares = weights_clip(e, bundle, count);
     for (uint32_t i = 0; i < count; i++)
-        update_bundle(e, bundle[i], squares);
+        emit_update_of_bundle(e, bundle[i], squares);
 }

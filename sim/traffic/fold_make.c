@@ -149,7 +149,7 @@ static void number_classes(struct colours *c, int sort)
     for (uint32_t i = 0; i < c->node_count[sort]; i++) {
         struct id_probe p = id_map_probe(&known, colour[i]);
         bool found = false;
-        while (!found && id_map_next(&known, &p))
+        while (!found && id_map_next_row_with_hash(&known, &p))
             found = colour[first[p.row]] == colour[i];
         if (!found) {
             id_map_add(&known, colour[i], p.row = classes);

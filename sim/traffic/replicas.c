@@ -46,7 +46,7 @@ static uint32_t axes_mask_of_listed_sets(const struct axis_set *axis, uint32_t c
 static uint32_t document_axes_mask(const struct ir *ir)
 {
     uint32_t replicas, axes = ir_axis_mask_of_name(ir, "cp"), dp = ir_axis_mask_of_name(ir, "dp");
-    ir_index_along(ir, 0, dp, &replicas);
+    ir_rank_index_along_axes(ir, 0, dp, &replicas);
     return documents_equal_on_ranks(&ir->documents, replicas) ? axes : axes | dp;
 }
 

@@ -348,7 +348,7 @@ static bool change_values_of(enum choice_name name, struct choices *c, struct tr
         c->routing = &routing;
         return true;
     case CHOICE_NAME_expert_capacity:
-        c->expert_capacity.factor_millionths = 1500000;
+        c->expert_capacity.capacity_factor_millionths = 1500000;
         return true;
     case CHOICE_NAME_share_units:
         c->shared_units.last = 1;
@@ -508,7 +508,7 @@ static void requests_with_other_lists_have_other_keys(void)
     changed[16].documents = &dealt_documents;
     changed[17].routing = &other_routing;
     changed[18].routing = NULL;
-    changed[19].expert_capacity.factor_millionths = 1;
+    changed[19].expert_capacity.capacity_factor_millionths = 1;
     for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
         key[i] = outcome_request_key(&setup, &changed[i], 8);
         for (size_t k = 0; k < i; k++)

@@ -103,7 +103,7 @@ static inline void write_op_of_mutant(struct mutant_writer *w, uint32_t op)
         for (uint32_t k = 0; k < operands; k++)
             touch[k] = (struct touch){view[k].buffer.i, k >= t->read_count[op], view[k].begin,
                                       view[k].begin + view[k].count};
-        waits_add_conflicts_of(w->waits, touch, operands, t->stream[op]);
+        waits_add_conflicting_ops(w->waits, touch, operands, t->stream[op]);
         const op_id *kept = waits_join_needed(w->waits, &w->order, &count);
         count = count < ARRAY_LEN(wait) ? count : ARRAY_LEN(wait);
         for (uint32_t k = 0; k < count; k++)

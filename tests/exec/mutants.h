@@ -557,7 +557,7 @@ static inline bool change_tokens_line(struct mutant *m)
     }
     if (which < 6) {
         uint32_t old = *counts[which - 3];
-        if (layout->tokens_of_chunk != NULL || old == 0)
+        if (layout->tokens_by_chunk != NULL || old == 0)
             return false;
         *counts[which - 3] = up ? 2 * old : old / 2;
         return *counts[which - 3] > 0;

@@ -31,7 +31,7 @@ struct bytes {
     uint64_t begin, end;
 };
 
-static inline int compare_begins(const void *a, const void *b)
+static inline int compare_intervals_by_begin(const void *a, const void *b)
 {
     const struct bytes *x = a, *y = b;
     if (x->memory != y->memory)
@@ -47,7 +47,7 @@ static inline bool role_has_unordered_conflict(const struct ir *ir, uint32_t rol
     struct bytes *all = heap_alloc(ir->operand_count + 1, sizeof *all);
     size_t count = 0;
     bool open = false;
-    order_compute_role(&order, ir, role);
+    order_compute_clocks_of_role(&order, ir, role);
     for (uint32_t op = order.first_op; op < order.first_op + order.op_count; op++)
         for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
             struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
@@ -57,7 +57,7 @@ static inline bool role_has_unordered_conflict(const struct ir *ir, uint32_t rol
             all[count++] = (struct bytes){op, ir->buffer.memory[b], k >= ir->op.read_count[op],
                                           begin, begin + view.count * size};
         }
-    qsort(all, count, sizeof *all, compare_begins);
+    qsort(all, count, sizeof *all, compare_intervals_by_begin);
     for (size_t i = 0; i < count; i++)
         for (size_t j = i + 1;
              j < count && all[j].memory == all[i].memory && all[j].begin < all[i].end && !open;

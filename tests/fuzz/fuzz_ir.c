@@ -39,10 +39,10 @@ static void compute_all_properties(const struct ir *ir)
     assert(sum >= 0);
 }
 
-/* True if the loops of a text, nested in each other, could expand to more than LINES_MAX lines. */
+/* True if the loops of a text, nested in each other, could expand to more than UNROLLED_LINES_MAX lines. */
 static bool loops_expand_too_far(const uint8_t *data, size_t size)
 {
-    enum { LINES_MAX = 20000 };
+    enum { UNROLLED_LINES_MAX = 20000 };
     double product = 1;
     for (size_t i = 0; i + 1 < size; i++) {
         if (data[i] != '.' || data[i + 1] != '.')
@@ -56,7 +56,7 @@ static bool loops_expand_too_far(const uint8_t *data, size_t size)
             last = 10 * last + (data[k] - '0');
         product *= (double)labs(last - first) + 1;
     }
-    return product > LINES_MAX;
+    return product > UNROLLED_LINES_MAX;
 }
 
 /* Checks that the schedule, printed with loops and read back, is the same list except for offsets. */

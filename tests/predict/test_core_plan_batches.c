@@ -63,7 +63,7 @@ static void pack_and_deal_batch(const struct batch *b, bool histogram, uint64_t 
     const struct row_bytes bytes = {4096, 8192, 8320}; /* of Llama 3 8B in 16 bits */
     struct deal_choice rule;
     struct core_plan plan = {0};
-    struct coverage_load load[RANKS_MAX];
+    struct coverage_rank_load load[RANKS_MAX];
     struct diag diag = {0};
     char name[100];
     snprintf(name, sizeof name, "../traces/documents/%s", b->lengths);
@@ -80,11 +80,13 @@ static void pack_and_deal_batch(const struct batch *b, bool histogram, uint64_t 
         packed_batch_documents(&batch, b->tokens, &documents, &arena);
         const struct document_list *list = documents_of_sequence(&documents, 0);
         struct document_list dealt = *list;
-        dealt.deal = deal_by_rule(&arena, &rule, b->ranks, list, (struct deal_windows){0});
-        dealt.tiles = tile_rules_plan(&arena, &rule, &dealt, (struct deal_windows){0}, &bytes);
+        dealt.deal =
+            deal_by_rule(&arena, &rule, b->ranks, list, (struct attention_windows_of_layers){0});
+        dealt.tiles =
+            tile_rules_plan(&arena, &rule, &dealt, (struct attention_windows_of_layers){0}, &bytes);
         core_plan_add_sequence(&plan, &dealt);
         CHECK_INT(b->rule, core_plan_check(&plan, "rule", &diag), STATUS_OK);
-        coverage_find_loads(&plan, 0, load);
+        coverage_find_rank_loads(&plan, 0, load);
         for (uint32_t r = 0; r < b->ranks; r++) {
             pairs += load[r].visible_pairs;
             most = load[r].visible_pairs > most ? load[r].visible_pairs : most;

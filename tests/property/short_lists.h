@@ -179,7 +179,7 @@ static inline const struct profile *copy_with_small_buckets(struct profile *prof
     for (size_t i = 0; i < count; i++)
         if (strcmp(all[i].name, name) == 0)
             *profile = all[i];
-    profile->bucket_elements = layer * check_random_i64(random, 0, 5) / 2;
+    profile->most_elements_of_gradient_bucket = layer * check_random_i64(random, 0, 5) / 2;
     if (check_random_i64(random, 0, 1))
         profile->prefetch_layers = (uint32_t)check_random_i64(random, 0, 3);
     if (check_random_i64(random, 0, 1))

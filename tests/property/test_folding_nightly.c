@@ -19,7 +19,7 @@ static void folded_equals_unfolded(void)
 
 static void folded_stages_equal_unfolded(void)
 {
-    check_folded_predictions(configuration_count(), world_make_stages);
+    check_folded_predictions(configuration_count(), world_make_with_stages);
 }
 
 static void replicas_equal_all_ranks(void)

@@ -22,7 +22,7 @@ static void folded_equals_unfolded(void)
 
 static void folded_stages_equal_unfolded(void)
 {
-    check_folded_predictions(25, world_make_stages);
+    check_folded_predictions(25, world_make_with_stages);
 }
 
 static void replicas_equal_all_ranks(void)
@@ -83,7 +83,7 @@ static void ops_keep_stream_and_wait_order(void)
         if (world_make(&w, &random) && simulate(&w, false, &result)) {
             struct order order = {0};
             uint32_t wrong = 0;
-            order_compute_role(&order, &w.ir, 0);
+            order_compute_clocks_of_role(&order, &w.ir, 0);
             for (uint32_t rank = 0; rank < result.rank_count; rank++) {
                 const double *start = sim_start_s(&result, rank), *end = sim_end_s(&result, rank);
                 for (uint32_t op = 0; op < w.ir.op.count; op++) {
@@ -222,7 +222,7 @@ static void model_flops_at_peak_are_mfu(void)
         struct property_world w;
         struct sim_result result;
         bool stages = i % 3 == 0;
-        if ((stages ? world_make_stages(&w, &random) : world_make(&w, &random)) &&
+        if ((stages ? world_make_with_stages(&w, &random) : world_make(&w, &random)) &&
             simulate(&w, false, &result)) {
             check_flops(&w, &result);
             sim_result_release(&result);
@@ -319,8 +319,8 @@ static bool predict_with_profile(struct step_figures *step_figures, const struct
 }
 
 /* No profile's step is shorter than that of `ideal` once ideal has the other's precision of gradients (grad_dtype,
- * ring_grad_f32, prefix_grad_f32) and its layout (bucket_elements, vocabulary_row_unit, reuses_params_within_elements,
- * sharded_params_f32, reduces_after_backward, has_root_unit, offload_grain_bytes). TransformerEngine's ring
+ * ring_sums_kv_gradients_in_fp32, prefix_sums_kv_gradients_in_fp32) and its layout (most_elements_of_gradient_bucket, vocabulary_rows_multiple, reuses_params_within_elements,
+ * sharded_params_f32, reduces_after_backward, has_fsdp_root_unit, offload_multiple_of_bytes). TransformerEngine's ring
  * (ring_keeps_blocks) is another method and is left out where cp > 1. Two differences are allowed: 1e-4 of the step,
  * because sharing of links has let another profile end sooner by 6e-5; and the time by which ideal's updates take
  * longer, because their gathers may share links with gradients that are still being reduced. */
@@ -340,18 +340,18 @@ static void no_profile_beats_ideal(void)
         struct step_figures theirs, ours;
         if (other->ring_keeps_blocks && request.cp > 1)
             continue;
-        if (other->collectives_block_issue && request.pp > 1) /* refused */
+        if (other->weight_collectives_block_issue && request.pp > 1) /* refused */
             continue;
         same.grad_dtype = other->grad_dtype;
-        same.ring_grad_f32 = other->ring_grad_f32;
-        same.prefix_grad_f32 = other->prefix_grad_f32;
-        same.bucket_elements = other->bucket_elements;
-        same.vocabulary_row_unit = other->vocabulary_row_unit;
+        same.ring_sums_kv_gradients_in_fp32 = other->ring_sums_kv_gradients_in_fp32;
+        same.prefix_sums_kv_gradients_in_fp32 = other->prefix_sums_kv_gradients_in_fp32;
+        same.most_elements_of_gradient_bucket = other->most_elements_of_gradient_bucket;
+        same.vocabulary_rows_multiple = other->vocabulary_rows_multiple;
         same.reuses_params_within_elements = other->reuses_params_within_elements;
         same.sharded_params_f32 = other->sharded_params_f32;
         same.reduces_after_backward = other->reduces_after_backward;
-        same.has_root_unit = other->has_root_unit;
-        same.offload_grain_bytes = other->offload_grain_bytes;
+        same.has_fsdp_root_unit = other->has_fsdp_root_unit;
+        same.offload_multiple_of_bytes = other->offload_multiple_of_bytes;
         request.profile = other->name;
         bool ok = predict_with_profile(&theirs, &request, cluster, NULL);
         request.profile = ideal->name;

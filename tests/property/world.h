@@ -116,7 +116,7 @@ static inline void add_random_stages(struct request *request, struct check_rando
 }
 
 /* Makes a world with two or four stages of two layers or more, each of one or two ranks. */
-static inline bool world_make_stages(struct property_world *w, struct check_random *random)
+static inline bool world_make_with_stages(struct property_world *w, struct check_random *random)
 {
     struct request request = shapes_request(random, 2, false);
     while (request.chunk_tokens > 0) /* fpdt cuts sequences itself */

@@ -93,10 +93,10 @@ static void cached_segments_go_back_before_a_device_is_full(void)
     caching_alloc(&a, 80 * MIB);
     CHECK("fits", !a.has_exceeded_limit);
     CHECK_INT("reserved", (int64_t)a.reserved_bytes, (int64_t)(80 * MIB));
-    CHECK_INT("released", (int64_t)a.released_bytes, (int64_t)(60 * MIB));
+    CHECK_INT("released", (int64_t)a.bytes_released_under_pressure, (int64_t)(60 * MIB));
     caching_alloc(&a, 30 * MIB);
     CHECK("full", a.has_exceeded_limit);
-    CHECK_INT("needed", (int64_t)a.exceeded_at_bytes, (int64_t)(110 * MIB));
+    CHECK_INT("needed", (int64_t)a.reserved_bytes_at_first_excess, (int64_t)(110 * MIB));
     CHECK_INT("goes on", (int64_t)a.reserved_peak_bytes, (int64_t)(110 * MIB));
     caching_release(&a);
 }
@@ -127,11 +127,11 @@ static void pages_of_holes_go_back_before_a_device_is_full(void)
     caching_free(&a, hole);
     caching_alloc(&a, 100 * MIB);
     CHECK("fits", !a.has_exceeded_limit);
-    CHECK_INT("given back", (int64_t)a.released_bytes, (int64_t)(60 * MIB));
+    CHECK_INT("given back", (int64_t)a.bytes_released_under_pressure, (int64_t)(60 * MIB));
     CHECK_INT("reserved", (int64_t)a.reserved_bytes, (int64_t)(140 * MIB));
     caching_alloc(&a, 21 * MIB);
     CHECK("full", a.has_exceeded_limit);
-    CHECK_INT("needed", (int64_t)a.exceeded_at_bytes, (int64_t)(180 * MIB));
+    CHECK_INT("needed", (int64_t)a.reserved_bytes_at_first_excess, (int64_t)(180 * MIB));
     caching_release(&a);
 }
 
@@ -140,10 +140,10 @@ static void streams_share_no_blocks(void)
 {
     struct caching_allocator a = {0};
     caching_free(&a, caching_alloc(&a, 40 * MIB));
-    uint32_t gathered = caching_alloc_on(&a, CACHING_GATHER, 40 * MIB);
+    uint32_t gathered = caching_alloc_on_stream(&a, CACHING_GATHER, 40 * MIB);
     CHECK_INT("two segments", (int64_t)a.reserved_bytes, (int64_t)(80 * MIB));
     caching_free(&a, gathered);
-    caching_alloc_on(&a, CACHING_GATHER, 30 * MIB);
+    caching_alloc_on_stream(&a, CACHING_GATHER, 30 * MIB);
     caching_alloc(&a, 30 * MIB);
     CHECK_INT("each takes its own", (int64_t)a.reserved_bytes, (int64_t)(80 * MIB));
     caching_release(&a);
@@ -210,7 +210,8 @@ static void check_sums(uint64_t limit, bool expandable)
     CHECK_INT("used", (int64_t)a.used_bytes, 0);
     CHECK_INT("free", (int64_t)check_free_blocks_in_order(&a, &most), (int64_t)a.reserved_bytes);
     CHECK("lists were long", expandable || most > 500);
-    CHECK("segments went back where there is a limit", (a.released_bytes > 0) == (limit > 0));
+    CHECK("segments went back where there is a limit",
+          (a.bytes_released_under_pressure > 0) == (limit > 0));
     caching_release(&a);
 }
 

@@ -70,7 +70,7 @@ static void all_schedule_choices_verify(void)
         }
         if (attention == CHOICE_ATTENTION_FPDT)
             request.chunk_tokens = 16;
-        else if (request.scope == SCOPE_FETCH)
+        else if (request.scope == SCOPE_ATTENTION_FETCHES)
             continue; /* there are no fetches from the host */
         snprintf(label, sizeof label, "%s %s %s", request.strategy, request.profile,
                  scope_names[request.scope]);
@@ -242,7 +242,7 @@ static void saving_fewer_activations_needs_less(void)
         request.seq = 4096;
         request.activations = a;
         composed_build(&ir, &c, &request, activations_names[a]);
-        struct offsets_figures figures;
+        struct offsets_memory_figures figures;
         offsets_plan(&ir, &figures);
         CHECK(activations_names[a], figures.live_bytes[MEMORY_HBM] < before);
         before = figures.live_bytes[MEMORY_HBM];
@@ -280,7 +280,7 @@ static void offloaded_buffers_are_reused(void)
         for (int deep = 0; deep < 2; deep++) {
             struct transformer model = shapes[0];
             struct request request = composed_request(0, 2);
-            struct offsets_figures figures;
+            struct offsets_memory_figures figures;
             struct choices c;
             struct ir ir;
             model.layers = deep ? 24 : 6;

@@ -107,7 +107,7 @@ static void a_loss_keeps_what_its_implementation_does(void)
                 {"torchtitan", 2, 2, LOSS_TE},
                 {"neutral", 2 + 4 + 4 + 4 + 4 + 2, 4 + 4 + 4, LOSS_EAGER},
                 {"neutral", 2 + 4 + 4 + 4 + 4 + 2, 2 + 4 + 4 + 4, LOSS_HF},
-                {"torchtitan", 2 + 2 + 2 + 2, 2 + 2 + 2 + 2, LOSS_16BIT}};
+                {"torchtitan", 2 + 2 + 2 + 2, 2 + 2 + 2 + 2, LOSS_OF_16BIT_LOGITS}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = composed_request(0, 1);
         struct ir ir;
@@ -380,7 +380,7 @@ static void gradients_have_the_numbers_asked_for(void)
  * the backward to make the logits again. */
 static void a_cut_loss_multiplies_once_more(void)
 {
-    static const int losses[] = {LOSS_FUSED, LOSS_CUT};
+    static const int losses[] = {LOSS_FUSED, LOSS_CUT_CROSS_ENTROPY};
     uint32_t products[2] = {0}, again[2] = {0}, pieces[2] = {0}, gathers[2];
     for (size_t i = 0; i < ARRAY_LEN(losses); i++) {
         struct request request = composed_request(0, 4);

@@ -81,10 +81,10 @@ static void core_plan_pair_loads_by_hand(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct core_plan plan = {0};
         struct diag diag = {0};
-        struct coverage_load load[4];
+        struct coverage_rank_load load[4];
         if (parse_right_plan(&plan, rows[i].text) &&
             CHECK_INT(rows[i].label, core_plan_check(&plan, "t", &diag), STATUS_OK)) {
-            coverage_find_loads(&plan, 0, load);
+            coverage_find_rank_loads(&plan, 0, load);
             for (uint32_t r = 0; r < rows[i].ranks; r++) {
                 CHECK_CLOSE(rows[i].label, load[r].visible_pairs, rows[i].pairs[r], 0);
                 CHECK_INT(rows[i].label, load[r].received_keys, rows[i].keys[r]);
@@ -337,9 +337,9 @@ static bool fault_of_message_is_real(const struct core_plan *plan, const char *m
 static void check_loads_against_pairs(const struct core_plan *plan, const char *label)
 {
     const struct core_sequence *s = &plan->sequence[0];
-    struct coverage_load load[4];
+    struct coverage_rank_load load[4];
     double pairs = 0, keys = 0, most_keys = 0, most_rows = 0, queries = 0;
-    coverage_find_loads(plan, 0, load);
+    coverage_find_rank_loads(plan, 0, load);
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         pairs += load[r].visible_pairs;
         keys += (double)load[r].received_keys;
@@ -359,7 +359,7 @@ static void check_loads_against_pairs(const struct core_plan *plan, const char *
                           1e-9);
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         bool query[TOKENS_MAX] = {0}, key[TOKENS_MAX] = {0}, owned[TOKENS_MAX] = {0};
-        struct coverage_load want = {0};
+        struct coverage_rank_load want = {0};
         for (size_t i = 0; i < s->run_count; i++)
             for (int64_t t = 0; t < s->run[i].rows; t++)
                 owned[s->run[i].begin + t] |= s->run[i].owner == r;

@@ -19,7 +19,8 @@ static void write_owner_of_each_token(char *text, const struct token_deal *deal)
 }
 
 static struct token_deal *dealt(struct arena *arena, const char *rule, uint32_t ranks,
-                                const struct document_list *documents, struct deal_windows windows)
+                                const struct document_list *documents,
+                                struct attention_windows_of_layers windows)
 {
     struct deal_choice choice;
     struct diag diag = {0};
@@ -38,7 +39,7 @@ static void owners_by_hand(void)
         const char *rule;
         struct document_list documents;
         const char *owners;
-        struct deal_windows windows;
+        struct attention_windows_of_layers windows;
         uint32_t ranks;
     } rows[] = {
         /* rule, documents, owners, windows, ranks */
@@ -92,7 +93,7 @@ static void rules_deal_equally(void)
 {
     static const char *const rules[] = {"contiguous", "striped",  "zigzag", "per-document",
                                         "chunks:1",   "chunks:5", "degree"};
-    const struct deal_windows none = {0, 0};
+    const struct attention_windows_of_layers none = {0, 0};
     struct check_random random = check_random_make();
     for (int trial = 0; trial < 200; trial++) {
         const char *rule = rules[check_random_i64(&random, 0, ARRAY_LEN(rules) - 1)];
@@ -103,7 +104,7 @@ static void rules_deal_equally(void)
             end[count++] = at += check_random_i64(&random, 1, tokens - at);
         const struct document_list documents = {.document_count = count, .document_end = end};
         struct token_deal *deal = dealt(&arena, rule, ranks, &documents, none);
-        struct token_share *share = deal_shares(deal, &shares);
+        struct token_share *share = deal_shares_of_runs(deal, &shares);
         CHECK(rule, deal_is_even(deal) && deal_rows_of_rank(deal, 0) == tokens / ranks);
         CHECK(rule, deal_is_equal(deal, deal_make_from_shares(&arena, ranks, share, shares)));
         free(share);
@@ -128,15 +129,15 @@ static void tiles_cover_every_pair(void)
         const size_t i = trial % ARRAY_LEN(rules);
         const uint32_t ranks = 2 * (uint32_t)check_random_i64(&random, 1, 3);
         int64_t tokens = 20 * (int64_t)ranks * check_random_i64(&random, 1, 12), end[2000], at = 0;
-        struct deal_windows windows = {0};
+        struct attention_windows_of_layers windows = {0};
         struct arena arena = {0};
         struct core_plan plan = {0};
-        struct coverage_load load[6];
+        struct coverage_rank_load load[6];
         struct deal_choice choice;
         struct diag diag = {0};
         uint32_t count = 0;
         if (check_random_i64(&random, 0, 2) == 0)
-            windows = (struct deal_windows){check_random_i64(&random, 1, tokens), 1};
+            windows = (struct attention_windows_of_layers){check_random_i64(&random, 1, tokens), 1};
         while (at < tokens)
             end[count++] = at += check_random_i64(&random, 1, tokens - at);
         struct document_list documents = {.document_count = count, .document_end = end};
@@ -148,7 +149,7 @@ static void tiles_cover_every_pair(void)
         plan.window_tokens = windows.window;
         CHECK_INT(rules[i].rule, core_plan_check(&plan, rules[i].rule, &diag), STATUS_OK);
         CHECK_TEXT(rules[i].rule, diag.text != NULL ? diag.text : "", "");
-        coverage_find_loads(&plan, 0, load);
+        coverage_find_rank_loads(&plan, 0, load);
         double pairs = 0, most = 0;
         for (uint32_t r = 0; r < ranks; r++) {
             pairs += load[r].visible_pairs;

@@ -21,7 +21,7 @@ static int64_t gathered(const struct token_layout *layout, uint32_t c, int64_t p
 }
 
 static const struct token_layout layouts[] = {
-    /* kind, cp, hp, chunk_count, sequence_tokens, chunk_tokens, tokens_of_chunk */
+    /* kind, cp, hp, chunk_count, sequence_tokens, chunk_tokens, tokens_by_chunk */
     {LAYOUT_CONTIGUOUS, 1, 1, 1, 7, 0, NULL},     {LAYOUT_CONTIGUOUS, 4, 2, 1, 64, 0, NULL},
     {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0, NULL},  {LAYOUT_RANK_ORDINAL, 2, 4, 3, 96, 0, NULL},
     {LAYOUT_STRIPED, 4, 1, 1, 64, 0, NULL},       {LAYOUT_STRIPED, 3, 2, 1, 60, 0, NULL},
@@ -134,7 +134,7 @@ static void the_two_dimensional_zigzag_is_loongtrain_s(void)
         }
 }
 
-/* A layout is {kind, cp, hp, chunk_count, sequence_tokens, chunk_tokens, tokens_of_chunk}. */
+/* A layout is {kind, cp, hp, chunk_count, sequence_tokens, chunk_tokens, tokens_by_chunk}. */
 static const struct {
     const char *label;
     struct token_layout layout;

@@ -120,7 +120,7 @@ static void live_buffers_never_overlap(void)
         add_random_role(&ir, &random, (struct random_sizes){120, 60, waits, 4, 30, 0, 0});
         ir_add_role(&ir, "b", NULL, 0);
         add_random_role(&ir, &random, (struct random_sizes){60, 80, waits, 0, 0, 0, 0});
-        struct offsets_figures figures;
+        struct offsets_memory_figures figures;
         liveness_compute_free_sets(&ir);
         offsets_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
@@ -171,7 +171,7 @@ static void chain_of_adds_needs_two_live_buffers(void)
         ir_add_op(&ir, &op);
         last = next;
     }
-    struct offsets_figures figures;
+    struct offsets_memory_figures figures;
     liveness_compute_free_sets(&ir);
     offsets_plan(&ir, &figures);
     CHECK_INT("live", (int64_t)figures.live_bytes[MEMORY_HBM], 4096 + 1024);

@@ -58,7 +58,7 @@ static uint32_t count_unfounded_non_conflicts(const struct live_ranges *t, const
     return wrong;
 }
 
-/* Returns how many live ranges have a first_end_op that is not the least of their ends. */
+/* Returns how many live ranges have a earliest_end_op_by_range that is not the least of their ends. */
 static uint32_t count_wrong_first_ends(const struct live_ranges *t)
 {
     uint32_t wrong = 0;
@@ -68,7 +68,7 @@ static uint32_t count_wrong_first_ends(const struct live_ranges *t)
             uint32_t end = live_ranges_end_ops(t, i)[c];
             first = end < first ? end : first;
         }
-        wrong += t->first_end_op[i] != first;
+        wrong += t->earliest_end_op_by_range[i] != first;
     }
     return wrong;
 }
@@ -88,7 +88,7 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
                                               .waits_percent = check_random_i64(&random, 0, 70),
                                               .host_percent = 4});
         liveness_compute_free_sets(&ir);
-        order_compute_role(&order, &ir, 0);
+        order_compute_clocks_of_role(&order, &ir, 0);
         first_uses_of_role(&first_uses, &ir, &order);
         for (int memory = 0; memory < MEMORY_COUNT; memory++) {
             live_ranges_of(&t, &ir, &order, &first_uses, (uint8_t)memory);
@@ -115,14 +115,15 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
     }
 }
 
-/* Fills first_end_op from the ends. */
+/* Fills earliest_end_op_by_range from the ends. */
 static void fill_first_ends(struct live_ranges *t)
 {
     for (uint32_t i = 0; i < t->range_count; i++) {
-        t->first_end_op[i] = LIVE_RANGES_NEVER;
+        t->earliest_end_op_by_range[i] = LIVE_RANGES_NEVER;
         for (uint32_t c = 0; c < t->class_count; c++) {
             uint32_t end = live_ranges_end_ops(t, i)[c];
-            t->first_end_op[i] = end < t->first_end_op[i] ? end : t->first_end_op[i];
+            t->earliest_end_op_by_range[i] =
+                end < t->earliest_end_op_by_range[i] ? end : t->earliest_end_op_by_range[i];
         }
     }
 }
@@ -134,14 +135,14 @@ static void draw_live_ranges(struct live_ranges *t, struct check_random *random,
     *t = (struct live_ranges){
         .op_count = (count + 1) / 2, .range_count = count, .capacity = count, .class_count = 3};
     t->first_use = heap_alloc(count, sizeof *t->first_use);
-    t->class_of_range = heap_alloc(count, sizeof *t->class_of_range);
+    t->first_use_class_by_range = heap_alloc(count, sizeof *t->first_use_class_by_range);
     t->end_ops = heap_alloc((size_t)count * t->class_count, sizeof *t->end_ops);
     t->bytes = heap_alloc(count, sizeof *t->bytes);
     t->offset_bytes = heap_alloc(count, sizeof *t->offset_bytes);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t first_use = i / 2;
         t->first_use[i] = first_use;
-        t->class_of_range[i] = (uint8_t)(check_random_i64(random, 0, 99) < 3 ? 2 : i % 2);
+        t->first_use_class_by_range[i] = (uint8_t)(check_random_i64(random, 0, 99) < 3 ? 2 : i % 2);
         t->bytes[i] = 512 * (uint64_t)check_random_i64(random, 1, 9);
         for (uint32_t c = 0; c < t->class_count; c++) {
             int64_t life = check_random_i64(random, 1, i % 16 == 0 ? count / 4 : 12);
@@ -162,7 +163,7 @@ static void draw_ranges_of_units(struct live_ranges *t, struct check_random *ran
 {
     enum { LATER = 3 };
     draw_live_ranges(t, random, count);
-    t->first_end_op = heap_alloc(count, sizeof *t->first_end_op);
+    t->earliest_end_op_by_range = heap_alloc(count, sizeof *t->earliest_end_op_by_range);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t first_use = t->first_use[i], middle = count / 4,
                  *end = t->end_ops + (size_t)i * t->class_count;
@@ -171,9 +172,9 @@ static void draw_ranges_of_units(struct live_ranges *t, struct check_random *ran
         gone = stays ? (until_middle ? middle : t->op_count) : gone;
         t->bytes[i] = 512 * (uint64_t)(until_middle ? check_random_i64(random, 1, 4)
                                                     : check_random_i64(random, 4, 12));
-        t->class_of_range[i] = (uint8_t)(i % t->class_count);
+        t->first_use_class_by_range[i] = (uint8_t)(i % t->class_count);
         for (uint32_t c = 0; c < t->class_count; c++) {
-            uint32_t learns = gone + (c == t->class_of_range[i] ? 0 : LATER);
+            uint32_t learns = gone + (c == t->first_use_class_by_range[i] ? 0 : LATER);
             end[c] = learns < t->op_count ? learns : t->op_count;
         }
     }
@@ -288,11 +289,11 @@ static void packing_by_size_rounds_wastes_less(void)
         uint32_t first_use, end;
         uint64_t size;
     } of[] = {{0, 2, 2}, {1, 6, 2}, {2, 3, 1}, {3, 6, 3}, {4, 6, 1}};
-    t.first_end_op = heap_alloc(t.range_count, sizeof *t.first_end_op);
+    t.earliest_end_op_by_range = heap_alloc(t.range_count, sizeof *t.earliest_end_op_by_range);
     t.op_count = 6;
     for (uint32_t i = 0; i < t.range_count; i++) {
         t.first_use[i] = of[i].first_use;
-        t.class_of_range[i] = 0;
+        t.first_use_class_by_range[i] = 0;
         t.bytes[i] = 512 * of[i].size;
         for (uint32_t c = 0; c < t.class_count; c++)
             t.end_ops[i * t.class_count + c] = of[i].end;
@@ -332,24 +333,24 @@ static uint32_t op_with_most_bytes(const struct live_ranges *t, const int64_t *c
 }
 
 /* Returns a lower bound of every packing, the larger of two numbers. The first is the most bytes held at one op,
- * `full`. The second counts, for an op before it, the bytes that are not yet free for first uses of a class, plus
- * those of first uses of that class since then that are held at `full`: all of these conflict with one another.
- * Buffers that a stream of copies uses in turns are an example. */
+ * `full`. The second is the most, over all ops before `full` and all classes of first uses (live_ranges.h), of the bytes that
+ * are held at the op and get free for the class only after `full`, plus those that begin after the op with a first use
+ * of the class and are held at `full`: all of these conflict with one another. Buffers that a stream of copies uses in turns are an example. */
 static uint64_t arena_lower_bound(const struct live_ranges *t)
 {
     int64_t *change = heap_zalloc(t->op_count + 1, sizeof *change);
     uint64_t most = 0;
     for (uint32_t i = 0; i < t->range_count; i++)
-        hold(t, change, t->first_use[i], t->first_end_op[i], t->bytes[i]);
+        hold(t, change, t->first_use[i], t->earliest_end_op_by_range[i], t->bytes[i]);
     uint32_t full = op_with_most_bytes(t, change, &most);
     CHECK_INT("most that is held", (int64_t)most, (int64_t)live_ranges_max_live_bytes(t));
     for (uint32_t c = 0; c < t->class_count; c++) {
         memset(change, 0, ((size_t)t->op_count + 1) * sizeof *change);
         for (uint32_t i = 0; i < t->range_count; i++) {
-            uint32_t first_use = t->first_use[i], end = t->first_end_op[i];
+            uint32_t first_use = t->first_use[i], end = t->earliest_end_op_by_range[i];
             if (live_ranges_end_ops(t, i)[c] > full)
                 hold(t, change, first_use, end < full + 1 ? end : full + 1, t->bytes[i]);
-            if (t->class_of_range[i] == c && first_use <= full && end > full)
+            if (t->first_use_class_by_range[i] == c && first_use <= full && end > full)
                 hold(t, change, t->first_op, first_use, t->bytes[i]);
         }
         op_with_most_bytes(t, change, &most);
@@ -365,7 +366,7 @@ static uint64_t arena_lower_bound_of_role(const struct ir *ir, uint8_t memory, u
     struct order order = {0};
     struct first_uses first_uses = {0};
     struct live_ranges t = {0};
-    order_compute_role(&order, ir, 0);
+    order_compute_clocks_of_role(&order, ir, 0);
     first_uses_of_role(&first_uses, ir, &order);
     live_ranges_of(&t, ir, &order, &first_uses, memory);
     uint64_t floor =
@@ -402,7 +403,7 @@ static void packed_schedules_waste_little_memory(void)
         struct choices choices;
         struct diag diag = {0};
         struct ir ir = {0};
-        struct offsets_figures figures;
+        struct offsets_memory_figures figures;
         /* a longer sequence is cut into more subsequences, which a plan of tensor ranks may not allow */
         if (resolve_choices(&choices, &request, NULL, &diag) != STATUS_OK) {
             refused++;

@@ -107,7 +107,7 @@ static void exchanges_are_recomputed(void)
         request.activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
         composed_build(&core, &c, &request, rows[i].profile);
         CHECK(rows[i].profile, composed_ops(&core, rows[i].kind, PHASE_RECOMPUTE) > 0);
-        struct offsets_figures a, b;
+        struct offsets_memory_figures a, b;
         offsets_plan(&keep, &a);
         offsets_plan(&core, &b);
         CHECK(rows[i].profile,

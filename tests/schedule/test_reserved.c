@@ -162,7 +162,8 @@ static void a_second_step_finds_other_segments(void)
     CHECK_INT("all is given back", (int64_t)a.used_bytes, 0);
     replay_run(&replay, MEMORY_HBM, false, &limited);
     CHECK("exceeded", limited.has_exceeded_limit);
-    CHECK_INT("in the first step", (int64_t)limited.exceeded_at_bytes, INT64_C(70) << 20);
+    CHECK_INT("in the first step", (int64_t)limited.reserved_bytes_at_first_excess,
+              INT64_C(70) << 20);
     caching_release(&a);
     caching_release(&limited);
     replay_release(&replay);

@@ -26,7 +26,7 @@ static size_t index_of_verify_rule(const char *name)
 /* --- the smallest wrong schedules: bad/RULE.ir or bad/RULE.CASE.ir --- */
 
 /* All files are checked against 1 MiB of device memory. */
-static const struct verify_limits small_limits = {.bytes = {[MEMORY_HBM] = 1 << 20}};
+static const struct verify_arena_limits small_limits = {.bytes = {[MEMORY_HBM] = 1 << 20}};
 
 static int compare_names(const void *a, const void *b)
 {
@@ -94,7 +94,7 @@ static void a_right_schedule_passes_and_needs_its_waits(void)
     CHECK_INT("verified.ir", verify(&ir, NULL, "verified.ir", &report, &diag), STATUS_OK);
     CHECK_TEXT("verified.ir", diag.text ? diag.text : "", "");
     for (size_t rule = 0; rule < VERIFY_RULES; rule++)
-        CHECK(verify_rule_name(rule), report.result[rule].checked_text[0] != '\0');
+        CHECK(verify_rule_name(rule), report.result[rule].what_was_checked_text[0] != '\0');
     for (uint32_t op = 0; op < ir.op.count; op++)
         for (uint32_t k = 0; k < ir.op.wait_count[op]; k++) {
             op_id *wait = ir.wait + ir.op.wait_begin[op];
@@ -199,9 +199,9 @@ static void ranks_that_look_the_same_are_checked_once(void)
     CHECK_INT("status", verify(&ir, NULL, "t.ir", &report, &diag), STATUS_OK);
     CHECK_TEXT("messages", diag.text ? diag.text : "", "");
     CHECK_TEXT("messages looked at",
-               report.result[index_of_verify_rule("unmatched-message")].checked_text,
+               report.result[index_of_verify_rule("unmatched-message")].what_was_checked_text,
                "14 messages of 8 ranks that stand for 4096");
-    CHECK_TEXT("ranks run", report.result[index_of_verify_rule("deadlock")].checked_text,
+    CHECK_TEXT("ranks run", report.result[index_of_verify_rule("deadlock")].what_was_checked_text,
                "run of 8 ranks that stand for 4096");
     diag_release(&diag);
     text_release(&text);

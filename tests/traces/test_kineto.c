@@ -358,7 +358,7 @@ static void real_recordings_are_read_whole(void)
     "(categories cpu_op, kernel, gpu_memcpy, gpu_memset) that belong to a step\n"
 #define NO_TIME "t.json:1:54: error: the event that ends here lacks 'name', 'ts' or 'dur'\n"
 #define ENDS_EARLY "[" OP("aten::mm", 0, -1, "") "]"
-#define BAD_TIME                                                                                   \
+#define IMPOSSIBLE_TIME_ERROR                                                                      \
     "t.json:1:86: error: the event that ends here has an impossible time: 'ts' and 'dur' are "     \
     "microseconds, at most 1e18, 'dur' from 0 on\n"
 
@@ -386,7 +386,7 @@ static void hostile_text_gives_one_message(void)
         {"not objects", "[1]", "t.json:1:2: error: expected an event, which is an object {...}\n"},
         {"no rows", "[{'ph':'X','cat':'python_function'}]", MESSAGE_NO_OPS_NOR_KERNELS},
         {"no time", "[{'ph':'X','cat':'cpu_op','name':'a','ts':NaN,'dur':1}]", NO_TIME},
-        {"ends early", ENDS_EARLY, BAD_TIME},
+        {"ends early", ENDS_EARLY, IMPOSSIBLE_TIME_ERROR},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct trace trace = {0};
