@@ -299,7 +299,7 @@ static enum status check_points_tell_parameters_apart(const struct fit_search *s
     return status;
 }
 
-/* ---- errors of the fit ---- */
+/* ---- errors of the fit, and the fit ---- */
 
 static void find_residuals(struct fit *fit, const struct fit_search *search)
 {

@@ -125,8 +125,8 @@ void choices_put_list(struct text *out, const struct choices *c);
  * cluster, the length and the batch. Options with their default value are left out. */
 void request_put_options(struct text *out, const struct request *request);
 
-/* Appends the share of saved activations that is offloaded: "adaptive", "full" or a number. It is called for
- * configurations that offload activations by ratio. */
+/* Appends the share of saved activations that is offloaded: "adaptive", "full" or a number. It says
+ * something only of configurations that offload activations by ratio. */
 void choices_put_offload_ratio(struct text *out, bool adaptive, double ratio);
 
 #endif

@@ -331,7 +331,7 @@ enum kernels_choice {
 
 /* The implementation that computes the loss of a piece of rows from its logits. The two numbers of each value are the
  * bytes per logit that exist at once, in the forward and in the backward, the head's 16-bit logits included.
- * docs/strategies.md has the sources. */
+ * LOSS_PROFILE and LOSS_CHUNKED have none. docs/strategies/activations.md has the sources. */
 enum loss_choice {
     LOSS_PROFILE,  /* as the profile's code does; not in struct choices */
     LOSS_EAGER,    /* 8, 12: PyTorch's cross_entropy of fp32 logits */
