@@ -57,9 +57,9 @@ enum status file_set_add(struct file_set *files, const char *path, const char *d
  * files of the set replace. Add at least one other file after it. */
 void file_set_remove(struct file_set *files, const char *path);
 
-/* Opens a file that is written while its text is made. text_flush_to_file_if_long(out) writes and empties the text whenever it
- * is long (base/text.h). file_set_close() writes the rest, reports failures, and releases *out. To abandon the file,
- * call text_release(out) in its place. Only one file can be open at a time. */
+/* Opens a file that is written while its text is made. text_flush_to_file_if_long(out) writes and empties the text
+ * whenever it is long (base/text.h). file_set_close() writes the rest, reports failures, and releases *out. To abandon
+ * the file, call text_release(out) in its place. Only one file can be open at a time. */
 enum status file_set_open(struct file_set *files, const char *path, struct text *out,
                           struct diag *diag);
 enum status file_set_close(struct file_set *files, struct text *out, struct diag *diag);

@@ -87,8 +87,8 @@ extern const struct option_set compare_options, sweep_options, plot_options, rep
 enum { WHY_SITES, WHY_SUGGESTIONS, WHY_TABLE_COUNT };
 extern const struct row_table why_tables[WHY_TABLE_COUNT];
 
-/* The tables that `list` prints. LIST_TABLE_SUMMARIES has a name and a summary in each row, and serves several lists; the
- * others have more columns. */
+/* The tables that `list` prints. LIST_TABLE_SUMMARIES has a name and a summary in each row, and serves several lists;
+ * the others have more columns. */
 enum {
     LIST_TABLE_SUMMARIES,
     LIST_TABLE_STRATEGIES,

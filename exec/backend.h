@@ -41,8 +41,8 @@ struct call {
      * whole operand is added, and only this rank holds it */
     const struct copied_run *square_sum_runs;
     uint32_t square_sum_run_count;
-    /* for attention over documents (work_pairs_depend_on_rank()): the pieces of keys that the rank sees. NULL: it sees none,
-     * or this is other work. */
+    /* for attention over documents (work_pairs_depend_on_rank()): the pieces of keys that the rank sees. NULL: it sees
+     * none, or this is other work. */
     const struct attention_piece *attention_pieces_seen;
     uint32_t seen_piece_count;
     /* for TAKE_ROWS, ADD_ROWS, MERGE_ROWS and EXCHANGE: the rows that this rank exchanges with other context ranks;

@@ -35,7 +35,8 @@ void bootstrap_announce_end(struct bootstrap *b)
 }
 
 /* Returns 1 + the rank of a process that has sent no heartbeat for longer than the limit; 0 if there is none. Sets
- * *silence_until_failure_s to the limit in seconds. The silent process need not be the one for whose message the caller waits. */
+ * *silence_until_failure_s to the limit in seconds. The silent process need not be the one for whose message the caller
+ * waits. */
 static uint32_t silent_rank_plus_1(struct bootstrap *b, double *silence_until_failure_s)
 {
     pthread_mutex_lock(&b->lock);

@@ -23,7 +23,8 @@ struct moved_rows {
         *inner_row; /* [count] the rows of each pair; NULL: that of pair i is i */
 };
 
-/* Returns a list of a rank. rows NULL: the work is measured without a schedule, and its list has `room` pairs (i, i). */
+/* Returns a list of a rank. rows NULL: the work is measured without a schedule, and its list has `room` pairs (i,
+ * i). */
 static inline struct moved_rows moved_rows_list(const struct assignment_needed_rows *rows,
                                                 enum moved_rows_list_kind which, int64_t room)
 {

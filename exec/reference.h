@@ -60,8 +60,8 @@ struct reference {
     /* callers may set the next three members; at first all are 0 */
     struct reference_eight_bit_products eight_bit_products;
     struct reference_rounding rounding;
-    /* the results of the experts' activation are multiplied by the router's weights of the copies; false: the outputs of
-     * experts are multiplied. It changes which numbers 8-bit products round. */
+    /* the results of the experts' activation are multiplied by the router's weights of the copies; false: the outputs
+     * of experts are multiplied. It changes which numbers 8-bit products round. */
     bool activation_weights_copies;
     size_t tensor_count; /* tensors, in the order of transformer_*_tensors() */
     struct reference_tensor *tensors;

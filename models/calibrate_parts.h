@@ -63,7 +63,8 @@ void calibrate_record_derived(struct calibration *c, const char *name, double *s
 double calibrate_measured_time_s(const struct calibrate_options *options,
                                  const struct point *point);
 
-/* The help text that replaces the problem's own if other programs disturbed the points (fit_problem.scatter_refusal_advice). */
+/* The help text that replaces the problem's own if other programs disturbed the points
+ * (fit_problem.scatter_refusal_advice). */
 extern const char calibrate_disturbed[];
 
 /* Each function fits one family, if it has points; calibrate_attention() that of problem->impl and problem->direction.

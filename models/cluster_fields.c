@@ -12,8 +12,8 @@ const char *const fabric_kind_names[FABRIC_KIND_COUNT] = {[FABRIC_SWITCH] = "swi
                                                           [FABRIC_LOOPBACK] = "loopback"};
 
 /* TOP() makes the row of a field at the top of a cluster file, SUB() that of a field in a section. The last argument is
- * the range of the value: LIMITS_POSITIVE, LIMITS_FROM_ZERO, LIMITS_FRACTION_ABOVE_ZERO (above 0, at most 1) or LIMITS_FROM_TO(low,
- * high). */
+ * the range of the value: LIMITS_POSITIVE, LIMITS_FROM_ZERO, LIMITS_FRACTION_ABOVE_ZERO (above 0, at most 1) or
+ * LIMITS_FROM_TO(low, high). */
 #define TOP(key, type, need, member, ...)                                                          \
     {                                                                                              \
         NULL, key, key, FIELD_##type, NEED_##need, offsetof(struct cluster, member), __VA_ARGS__   \

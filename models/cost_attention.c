@@ -94,7 +94,8 @@ static void subtract_hidden_columns(struct attention_blocks *blocks,
 }
 
 /* Returns the blocks of one head for one piece. block_columns_total also has the share MASKED_EXTRA of columns at the
- * mask's edge, which take longer; it is exact if the rows of a tile are a multiple of the step's columns. causal: the piece is a band (struct mask_diagonal_band); false: every row sees every column. */
+ * mask's edge, which take longer; it is exact if the rows of a tile are a multiple of the step's columns. causal: the
+ * piece is a band (struct mask_diagonal_band); false: every row sees every column. */
 static struct attention_blocks blocks_of_piece(const struct cost_attention *attention,
                                                enum work_kind kind,
                                                const struct attention_piece *piece, bool causal)

@@ -524,8 +524,8 @@ static bool is_key_of_logit_cap(const struct hf_reader *r, const char *key)
     return r->family->bit == HF_GEMMA && !hf_is_ignored(r, key) && (absent || hf_has_value(r, key));
 }
 
-/* Returns, as bits of enum hf_unmodelled_part, the parts of the model that are not modelled. inner: r->root is the text model of a
- * larger model, whose other parts are not modelled. */
+/* Returns, as bits of enum hf_unmodelled_part, the parts of the model that are not modelled. inner: r->root is the text
+ * model of a larger model, whose other parts are not modelled. */
 static unsigned unmodelled_parts_of(const struct hf_reader *r, bool inner)
 {
     unsigned parts = r->family->parts & ~(unsigned)HF_PART_SOFT_CAPS;

@@ -392,8 +392,8 @@ void hf_proxy_make_dense(struct transformer *t, struct arena *arena)
     hf_proxy_label(t, arena, t->name, missing);
 }
 
-/* Returns, as bits of enum hf_unmodelled_part, the parts of the file's model that are not modelled: those of its family, encoders
- * if the file has text_config, and ALiBi if the file switches it on. */
+/* Returns, as bits of enum hf_unmodelled_part, the parts of the file's model that are not modelled: those of its
+ * family, encoders if the file has text_config, and ALiBi if the file switches it on. */
 static unsigned parts_missing_in_proxy(const struct proxy_family *f, struct json_node root)
 {
     bool alibi = false; /* a key of Falcon */

@@ -23,12 +23,12 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
                           struct json_node root, const char *model_type, const char *ignore,
                           struct diag *diag);
 
-/* Marks *t, which was read without the parts `missing` (bits of enum hf_unmodelled_part), as a dense proxy: sets t->name,
- * t->source and t->proxy_lacks. name: the name of the real model. */
+/* Marks *t, which was read without the parts `missing` (bits of enum hf_unmodelled_part), as a dense proxy: sets
+ * t->name, t->source and t->proxy_lacks. name: the name of the real model. */
 void hf_proxy_label(struct transformer *t, struct arena *arena, const char *name, unsigned missing);
 
-/* Returns a description of the parts `missing` (bits of enum hf_unmodelled_part), in the arena: "ALiBi (a bias on attention
- * scores) and ..."; NULL: there are none. */
+/* Returns a description of the parts `missing` (bits of enum hf_unmodelled_part), in the arena: "ALiBi (a bias on
+ * attention scores) and ..."; NULL: there are none. */
 const char *hf_proxy_describe(struct arena *arena, unsigned missing);
 
 /* Turns a model with experts, latent attention or attention sinks, which are modelled, into the nearest dense one, with

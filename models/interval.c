@@ -328,8 +328,8 @@ static void condition_interval_on_own_runs(struct interval *interval, double *va
 
 /* ---- intervals ---- */
 
-/* Shifts the interval and lowers *variance by the errors of the user's own runs (condition_interval_on_own_runs()). Sets
- * own_run_count, the number of own runs that measured the figure; if it is 0, nothing else changes. */
+/* Shifts the interval and lowers *variance by the errors of the user's own runs (condition_interval_on_own_runs()).
+ * Sets own_run_count, the number of own runs that measured the figure; if it is 0, nothing else changes. */
 static void apply_own_runs(struct interval *interval, double *variance,
                            const struct evidence *evidence, enum residual_quantity of,
                            const char *without)

@@ -368,7 +368,8 @@ bool work_kind_find(const char *name, size_t size, enum work_kind *kind);
 /* True if a kind may work in place: write number `write` may be the same elements as read number `read`. */
 bool work_may_be_in_place(enum work_kind kind, uint32_t read, uint32_t write);
 
-/* True if ops of a kind may be on a stream of that class. Kinds of STREAM_SYNC may name any stream: they wait for it. */
+/* True if ops of a kind may be on a stream of that class. Kinds of STREAM_SYNC may name any stream: they wait for
+ * it. */
 bool work_may_run_on(enum work_kind kind, enum stream_class stream);
 
 const char *stream_class_name(enum stream_class stream);

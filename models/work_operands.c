@@ -8,10 +8,10 @@
 #include <string.h>
 
 /* The operands of each kind: the reads, then the writes. Each word is an operand and begins with its number of
- * elements, a product of parameters of the kind, digits and sums "(a+b)" of two parameters (formula_factor_value() has further
- * names). Communication and copies have bytes instead: "@" is the op's bytes, "@*" times the members of its group, "@/"
- * divided by them. With a '~' before the number, an op of a schedule may have another number of elements. After the
- * number follow, in this order:
+ * elements, a product of parameters of the kind, digits and sums "(a+b)" of two parameters (formula_factor_value() has
+ * further names). Communication and copies have bytes instead: "@" is the op's bytes, "@*" times the members of its
+ * group, "@/" divided by them. With a '~' before the number, an op of a schedule may have another number of elements.
+ * After the number follow, in this order:
  *   the dtype, if it is not WORK_TYPE_STEP_DTYPE:
  *     ":f32", ":i32", ":u8"  this dtype
  *     ":master", ":moment"   the dtype that the parameter `states` says

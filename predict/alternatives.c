@@ -214,8 +214,8 @@ static double lower_bound_of(const struct trials *trials, const struct alternati
 }
 
 /* Reduces trials->option[first..count) to the `tries` options with the lowest bounds, which keep their order, and
- * returns the new count. Options that are refused are dropped, and count nowhere. Options whose bound is `limit` or more
- * are dropped, and count in best->tried_count. Options that are neither, but are not among the `tries`, count in
+ * returns the new count. Options that are refused are dropped, and count nowhere. Options whose bound is `limit` or
+ * more are dropped, and count in best->tried_count. Options that are neither, but are not among the `tries`, count in
  * best->skipped_count. */
 static size_t keep_options_with_lowest_bounds(struct trials *trials, size_t first, size_t count,
                                               size_t tries, double limit, struct alternative *best)
@@ -284,8 +284,8 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
 
 /* Sets in *request the option that, of those that are predicted (keep_options_with_lowest_bounds()), lowers the missing
  * memory most, appends it to best->options, and stores its verdict in best->verdict. Bit f of *used: no option may set
- * enum request_field_of_option f any more; the function adds the bit of the field that it sets. Returns STATUS_NO if no option
- * lowers the missing memory. */
+ * enum request_field_of_option f any more; the function adds the bit of the field that it sets. Returns STATUS_NO if no
+ * option lowers the missing memory. */
 static enum status add_best_memory_option(struct alternative *best, struct request *request,
                                           unsigned *used, const struct prediction *base,
                                           struct diag *diag)

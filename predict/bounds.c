@@ -100,8 +100,8 @@ static double bound_of_layers_s(const struct choices *c, double all_s, double he
     return (all_s * share + head_s + unit_s * (1 - share)) * c->pp / ranks;
 }
 
-/* Returns the seconds of bound_of_layers_s()'s unit, without recomputation: a stage can recompute while it waits for the
- * gradient of its last unit. */
+/* Returns the seconds of bound_of_layers_s()'s unit, without recomputation: a stage can recompute while it waits for
+ * the gradient of its last unit. */
 static double first_unit_lower_bound_s(const struct setup *setup, const struct choices *c)
 {
     const struct min_s_per_flop rates = min_s_per_flop_of(setup, c, 1);
@@ -247,8 +247,8 @@ static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
 
 /* Returns lower bounds of the saved bytes on the device and in host memory. With activations other than `keep` and
  * `ratio`, only keys and values on the device count. Offloaded bytes are rounded up to grains
- * (profile->offload_multiple_of_bytes), so the device may keep one grain less of a subsequence than its share. In host memory
- * only tensors of a grain or more count, of all layers but one and of all subsequences but the last. */
+ * (profile->offload_multiple_of_bytes), so the device may keep one grain less of a subsequence than its share. In host
+ * memory only tensors of a grain or more count, of all layers but one and of all subsequences but the last. */
 static struct saved_sequence_bytes saved_bytes_of_subsequences(const struct choices *c)
 {
     struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);

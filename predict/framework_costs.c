@@ -50,9 +50,9 @@ static void set_router_issue_s(const struct prediction *p, const struct device_c
 }
 
 /* The host's time that TransformerEngine takes for one expert, in times of host.op_s: for a product of 16-bit operands,
- * for a product of quantised operands (measured in 8 bits), and for each tensor that is quantised, with one scale or with
- * scales of blocks. The times of products include the saving of tensors and the hook of the weight's gradient. Measured
- * with TransformerEngine 2.9 (docs/costs.md, "Experts one by one"). */
+ * for a product of quantised operands (measured in 8 bits), and for each tensor that is quantised, with one scale or
+ * with scales of blocks. The times of products include the saving of tensors and the hook of the weight's gradient.
+ * Measured with TransformerEngine 2.9 (docs/costs.md, "Experts one by one"). */
 static const double expert_product_ops = 1.25, expert_quantised_product_ops = 1.8,
                     expert_tensor_ops = 1.4, expert_blocks_ops = 1;
 
@@ -62,7 +62,8 @@ static const double expert_product_ops = 1.25, expert_quantised_product_ops = 1.
 enum { COPY_LAUNCHES = 1, AMAX_LAUNCHES = 3 };
 
 /* Adds to issue_s[shape] the host's time for grouped products that are one call of cuBLAS for each expert, and for the
- * casts of their operands, which are one call for each expert, too. The launch of the first expert is counted already. */
+ * casts of their operands, which are one call for each expert, too. The launch of the first expert is counted
+ * already. */
 static void add_expert_call_issue_s(const struct prediction *p, const struct device_cost *cost,
                                     double *issue_s)
 {
@@ -250,8 +251,8 @@ static bool does_cuda_graph_hold_experts(const struct prediction *p)
 }
 
 /* Sets of_layer[shape] for each shape of which an op belongs to a layer, and of_expert[shape] for each activation that
- * reads what a grouped product wrote: those of experts. Embedding, loss and optimizer have shapes of their own; only the
- * last norm may share the shape of the layers' norms. */
+ * reads what a grouped product wrote: those of experts. Embedding, loss and optimizer have shapes of their own; only
+ * the last norm may share the shape of the layers' norms. */
 static void mark_layer_and_expert_shapes(const struct ir *ir, bool *of_layer, bool *of_expert)
 {
     bool *is_made_by_experts =

@@ -1,9 +1,9 @@
 #include "predict/host_modules.h"
 
 /* By kind of work: the time of its module on the host, as a multiple of the time of torch.nn.Linear without that of
- * cuBLAS and CUDA (host_op_s), less 1, since each op counts one already. 0: no module does this work. A kind that serves
- * forward and backward has the mean of both. Measured with Megatron-Core 0.16 and TransformerEngine 2.9 (bench/host;
- * docs/costs.md, "Modules of TransformerEngine"). */
+ * cuBLAS and CUDA (host_op_s), less 1, since each op counts one already. 0: no module does this work. A kind that
+ * serves forward and backward has the mean of both. Measured with Megatron-Core 0.16 and TransformerEngine 2.9
+ * (bench/host; docs/costs.md, "Modules of TransformerEngine"). */
 static const double module_ops[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = 10,    [WORK_QUANTISE] = 5,
     [WORK_ATTENTION] = 58, [WORK_ATTENTION_BACKWARD] = 10,

@@ -1,5 +1,5 @@
-/* predict/host_modules.h: the host's time for the modules of TransformerEngine and Megatron-Core (docs/costs.md, "Modules
- * of TransformerEngine"). */
+/* predict/host_modules.h: the host's time for the modules of TransformerEngine and Megatron-Core (docs/costs.md,
+ * "Modules of TransformerEngine"). */
 #ifndef LONGHAUL_PREDICT_HOST_MODULES_H
 #define LONGHAUL_PREDICT_HOST_MODULES_H
 

@@ -36,8 +36,8 @@ static double machine_half_width(const struct spreads *spreads, double published
 /* If the fast end of a step's interval is faster than the model's flops at the device's peak, raises it to the time
  * that these take, but not above the predicted time, and the slow end to the fast one if it is below it. The model's
  * flops do not count recomputation, since implementations differ in it, nor copies that experts drop, since nothing
- * computes them. For a schedule from a file all executed flops count in place of the model's. Products in 8 or 4 bits have a higher peak; their share of the model's flops is taken to be
- * their share of the executed flops. */
+ * computes them. For a schedule from a file all executed flops count in place of the model's. Products in 8 or 4 bits
+ * have a higher peak; their share of the model's flops is taken to be their share of the executed flops. */
 static void raise_low_end_to_peak_flops_time(struct interval *time, const struct prediction *p)
 {
     const double mfu = p->has_choices ? prediction_mfu(p, MFU_LONGHAUL) : INFINITY;

@@ -72,8 +72,8 @@ static void find_reach_of_group(const struct ir *ir, const struct cluster *clust
         }
 }
 
-/* Returns, on the heap, the sorts of work of each group as bits of enum sort_of_link_work. The last element, after those of the
- * groups, is for copies between host and device. */
+/* Returns, on the heap, the sorts of work of each group as bits of enum sort_of_link_work. The last element, after
+ * those of the groups, is for copies between host and device. */
 static unsigned *find_work_sorts_of_groups(const struct ir *ir)
 {
     unsigned *sorts = heap_zalloc(ir->group_count + 1u, sizeof *sorts);

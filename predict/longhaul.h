@@ -9,7 +9,8 @@
  *              setup_load_cluster(&setup, "dgx-h100", 1, 8, &diag)
  *  2. Choose:  setup_open_request(&setup), then members of setup.request (struct request, schedule/choices/choices.h).
  *              A member that stays open is resolved; prediction.choices says how. A profile that stays NULL is the
- *              one of the strategy's paper; `longhaul predict` takes "neutral". subsequences_set_open_choices() sets the further
+ *              one of the strategy's paper; `longhaul predict` takes "neutral". subsequences_set_open_choices() sets
+ * the further
  *              defaults of strategy "sppo".
  *  3. Ask:     struct prediction_question question = {.setup = &setup}
  *              prediction_make(&prediction, &question, &diag)

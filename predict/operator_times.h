@@ -11,8 +11,9 @@ struct operator_times {
      * SCOPE_EXCHANGE exchange_s, with SCOPE_ATTENTION_FETCHES the sum of both fetches */
     double elapsed_s;
     /* ---- times on rank 0 ---- */
-    /* seconds in which an all-to-all, or a kernel of kernels_around_all_to_alls_s, runs. Without an all-to-all it is 0. With SCOPE_EXCHANGE
-     * it is the time between synchronisations of the host in which such a kernel or an all-to-all runs */
+    /* seconds in which an all-to-all, or a kernel of kernels_around_all_to_alls_s, runs. Without an all-to-all it is 0.
+     * With SCOPE_EXCHANGE it is the time between synchronisations of the host in which such a kernel or an all-to-all
+     * runs */
     double exchange_s;
     bool has_all_to_all;
     /* sum of the kernels around all-to-alls: packs, unpacks, and those that copy or sum heads (HEAD_EXPAND,
@@ -23,8 +24,8 @@ struct operator_times {
     double ring_s;
     /* mean seconds of one message in the forward that passes on keys and values */
     double mean_rotation_message_s;
-    /* with SCOPE_ATTENTION_FETCHES: the seconds in which the inputs of one tile are fetched. fetch_keys_and_values_s: keys and
-     * values in the forward; fetch_all_inputs_s: all inputs in the backward */
+    /* with SCOPE_ATTENTION_FETCHES: the seconds in which the inputs of one tile are fetched. fetch_keys_and_values_s:
+     * keys and values in the forward; fetch_all_inputs_s: all inputs in the backward */
     double fetch_keys_and_values_s, fetch_all_inputs_s;
     /* on all ranks: elapsed_s if kernels took no time; 0 if there is no communication.
      * operator_times_find_communication() sets it */
@@ -34,14 +35,15 @@ struct operator_times {
 /* Returns the times of a prediction that was simulated for a part of the model (--scope). */
 struct operator_times operator_times_of(const struct prediction *prediction);
 
-/* Returns the sum of rank 0's kernels. If there are all-to-alls, the kernels around them (kernels_around_all_to_alls_s) are left out. */
+/* Returns the sum of rank 0's kernels. If there are all-to-alls, the kernels around them (kernels_around_all_to_alls_s)
+ * are left out. */
 static inline double operator_times_kernel_s(const struct operator_times *times)
 {
     return times->compute_s + (times->has_all_to_all ? 0 : times->kernels_around_all_to_alls_s);
 }
 
-/* Sets communication_s. For this it simulates the prediction once more, without kernels; with SCOPE_ATTENTION_FETCHES, or if the
- * part does not communicate, it need not. */
+/* Sets communication_s. For this it simulates the prediction once more, without kernels; with SCOPE_ATTENTION_FETCHES,
+ * or if the part does not communicate, it need not. */
 enum status operator_times_find_communication(struct operator_times *times,
                                               const struct prediction *prediction,
                                               struct diag *diag);

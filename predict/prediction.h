@@ -50,7 +50,8 @@ struct prediction_question {
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
     bool skips_offsets;
     /* A rate in tokens/s/GPU; 0: no limit. If the step cannot exceed this rate even at its lower bound, memory is not
-     * predicted: then prediction.is_slower_than_rate_to_exceed is set, and tokens_per_s_gpu is the rate at the bound. */
+     * predicted: then prediction.is_slower_than_rate_to_exceed is set, and tokens_per_s_gpu is the rate at the
+     * bound. */
     double rate_to_exceed;
 };
 

@@ -106,8 +106,8 @@ static void add_jitter(struct prediction *p)
 
 /* Attributes waits to documents in p's waterfall and stages. For this it simulates the step again as if every rank took
  * the mean time: waits beyond those of this second simulation are caused by documents. Waits in the second simulation,
- * for example of ranks whose windows differ, belong to the ring. If every rank takes the mean time already, no waits are
- * caused by documents, and nothing is simulated. Sets p->even_step_s. *stands: as in simulate_list(). */
+ * for example of ranks whose windows differ, belong to the ring. If every rank takes the mean time already, no waits
+ * are caused by documents, and nothing is simulated. Sets p->even_step_s. *stands: as in simulate_list(). */
 static enum status attribute_document_waits(struct prediction *p, const struct shape_costs *costs,
                                             const struct sim_options *options,
                                             struct waterfall_peak peak, bool *stands,

@@ -77,8 +77,8 @@ static void add_step_host_s(const struct prediction *p, struct shape_costs *cost
 }
 
 /* Adds to issue_s the framework's time for all-to-alls and shifts, which PyTorch takes as lists of tensors (the
- * profile's host_per_tensor_list_exchange_s). An all-to-all has one tensor for each rank of the group: each is copied out, and
- * another is allocated for the result. */
+ * profile's host_per_tensor_list_exchange_s). An all-to-all has one tensor for each rank of the group: each is copied
+ * out, and another is allocated for the result. */
 static void add_tensor_list_host_s(const struct prediction *p, struct shape_costs *costs)
 {
     const struct device_cost *cost = &p->setup->cost;

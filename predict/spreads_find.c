@@ -103,8 +103,8 @@ static bool are_equal_times(const double *a, const double *b, uint32_t count)
     return memcmp(a, b, count * sizeof *a) == 0;
 }
 
-/* Returns whether all work of the schedule costs the same with the setup `moved`. Links are not compared. False if there
- * is attention over packed documents, whose times by place are not compared. */
+/* Returns whether all work of the schedule costs the same with the setup `moved`. Links are not compared. False if
+ * there is attention over packed documents, whose times by place are not compared. */
 static bool are_equal_costs(const struct prediction *p, const struct setup *moved)
 {
     struct prediction other = *p;

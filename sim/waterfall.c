@@ -231,8 +231,8 @@ static void explain_gap_before_op(struct waterfall_maker *m, uint32_t row, doubl
 }
 
 /* Explains the time from floor_s, the end of the last kernel, to the end of the step. While the op runs that the rank
- * ended last, the cause is that op; before its start, explain_gap_before_op() finds the causes; after its end, the cause is the
- * drain of a pipeline, or other ranks. */
+ * ended last, the cause is that op; before its start, explain_gap_before_op() finds the causes; after its end, the
+ * cause is the drain of a pipeline, or other ranks. */
 static void explain_step_end(struct waterfall_maker *m, double floor_s, double step_s)
 {
     uint32_t last = IR_NONE;

@@ -31,7 +31,8 @@ enum cause {
     CAUSE_PIPELINE_FILL,     /* other sends and receives, before the first backward kernel */
     /* sends and receives of pipelines after the last forward kernel, and the wait of stages that finish early */
     CAUSE_PIPELINE_DRAIN,
-    /* sends and receives of pipelines between those of CAUSE_PIPELINE_FILL and CAUSE_PIPELINE_DRAIN: stages are not equally loaded */
+    /* sends and receives of pipelines between those of CAUSE_PIPELINE_FILL and CAUSE_PIPELINE_DRAIN: stages are not
+     * equally loaded */
     CAUSE_PIPELINE,
     /* waiting because other ranks' documents have more visible pairs (waterfall_attribute_documents()); 0 unless that
      * was called */

@@ -21,7 +21,8 @@ static char *temp_dir;
 static bool random_used, day_used;
 static uint64_t random_seed, day;
 
-/* The lists of cases from which check_is_sampled_today() has chosen. Lists with the same number of days count as one. */
+/* The lists of cases from which check_is_sampled_today() has chosen. Lists with the same number of days count as
+ * one. */
 enum { SAMPLES_MAX = 64 };
 static struct {
     size_t days; /* each day has every days-th case of the list */

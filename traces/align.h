@@ -66,7 +66,8 @@ struct align_sequence {
     uint32_t *rows; /* rows of the trace in the order in which they were added */
     size_t row_count, row_capacity;
     /* While rows are added: calls of a collective and copies into its buffer that have been added, and the message to
-     * which they belong has not. They are rows[pending_begin .. pending_begin + pending_rows), and take seconds_for_next_item. */
+     * which they belong has not. They are rows[pending_begin .. pending_begin + pending_rows), and take
+     * seconds_for_next_item. */
     uint32_t pending_rows, pending_begin;
     double seconds_for_next_item;
     struct compare_period forward_period; /* the period of the forward pass */

@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Scores. Each item of a block scores SCORE_MATCHED_ITEM. If the amount of an item is unknown, the items of its block score
- * SCORE_ITEM_OF_UNKNOWN_AMOUNT instead, except in attention, whose amounts are never known. The other scores are small: they
- * decide between alignments in which about equally many items are in blocks. */
+/* Scores. Each item of a block scores SCORE_MATCHED_ITEM. If the amount of an item is unknown, the items of its block
+ * score SCORE_ITEM_OF_UNKNOWN_AMOUNT instead, except in attention, whose amounts are never known. The other scores are
+ * small: they decide between alignments in which about equally many items are in blocks. */
 #define SCORE_MATCHED_ITEM 1.0f
 #define SCORE_ITEM_OF_UNKNOWN_AMOUNT 0.5f
 #define SCORE_BLOCK_ITEM (-0.25f) /* for each item of a block beyond one on each side */

@@ -119,8 +119,8 @@ static void compare_planned_memory(struct comparison *c, const struct trace *pre
 
 /* ---- copies and messages that no compute stream hides ---- */
 
-/* Sets c->exposed_time_by_stream_role to means over the compared ranks. The prediction of a measured rank is the predicted rank
- * with its number, or the only predicted rank, which represents all. */
+/* Sets c->exposed_time_by_stream_role to means over the compared ranks. The prediction of a measured rank is the
+ * predicted rank with its number, or the only predicted rank, which represents all. */
 static void compare_exposed(struct comparison *c, const struct trace_stats *p,
                             const struct trace_stats *m)
 {

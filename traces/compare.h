@@ -131,9 +131,9 @@ size_t compare_list_ops(const struct comparison *comparison, struct compare_op *
 
 enum compare_verdict { VERDICT_WITHIN, VERDICT_BEYOND, VERDICT_NONE };
 
-/* Returns VERDICT_NONE if matched_time_share is less than COMPARE_MATCHED_SHARE_MIN. Else it returns VERDICT_WITHIN if the step
- * time and all peaks of memory that both sides have are within +-tolerance (0.15: 15 %) and planned arenas agree to the
- * byte, and VERDICT_BEYOND if not. */
+/* Returns VERDICT_NONE if matched_time_share is less than COMPARE_MATCHED_SHARE_MIN. Else it returns VERDICT_WITHIN if
+ * the step time and all peaks of memory that both sides have are within +-tolerance (0.15: 15 %) and planned arenas
+ * agree to the byte, and VERDICT_BEYOND if not. */
 enum compare_verdict compare_verdict_of(const struct comparison *comparison, double tolerance);
 
 /* Returns the step time that a trace's header states ("step_s"), or `otherwise_s` if it states none. */

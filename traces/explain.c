@@ -47,8 +47,8 @@ static enum explain_part explain_part_of_kernel_class(enum kernel_class class)
     }
 }
 
-/* Adds the rows of a trace of this program. Work on host streams counts as copies. is_unpredicted: [rows] true if the prediction
- * does not have the row; NULL: the trace is the prediction. */
+/* Adds the rows of a trace of this program. Work on host streams counts as copies. is_unpredicted: [rows] true if the
+ * prediction does not have the row; NULL: the trace is the prediction. */
 static void add_longhaul_rows(struct explain_rows *rows, const struct trace *trace,
                               const bool *is_unpredicted)
 {

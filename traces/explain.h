@@ -49,8 +49,8 @@ struct explanation {
     size_t slowest_rank;            /* index in times_of_ranks[] of the rank that waits least */
     size_t measured_steps;          /* number of measured steps */
     double predicted_s, measured_s; /* step times of the slowest rank */
-    /* The smallest comparison.matched_time_share of the measured traces (traces/compare.h). Below COMPARE_MATCHED_SHARE_MIN,
-     * the causes may come from work that does not correspond. */
+    /* The smallest comparison.matched_time_share of the measured traces (traces/compare.h). Below
+     * COMPARE_MATCHED_SHARE_MIN, the causes may come from work that does not correspond. */
     double matched_time_share;
     struct explain_cause cause[EXPLAIN_CAUSES_MAX]; /* in descending order of |seconds| */
     size_t cause_count;

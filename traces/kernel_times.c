@@ -66,8 +66,8 @@ struct kernel_owners {
     const struct kineto_events *events;
     const char **recorded_names; /* [names] each name in the form of recorded steps */
     bool *wanted;                /* [names] true if the caller asks for operators of this name */
-    /* [events] for an operator: the operator to which the time of its kernels is added, itself or one around it; NO_EVENT
-     * for other events */
+    /* [events] for an operator: the operator to which the time of its kernels is added, itself or one around it;
+     * NO_EVENT for other events */
     uint32_t *owner;
     /* [events] for a call: the innermost operator around it; NO_EVENT: there is none */
     uint32_t *inner;

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without kineto_events.reads_operator_inputs, only the shapes of an operator's first INPUTS_MAX inputs are read. A shape of more
- * than DIMENSIONS_MAX dimensions counts as unknown. */
+/* Without kineto_events.reads_operator_inputs, only the shapes of an operator's first INPUTS_MAX inputs are read. A
+ * shape of more than DIMENSIONS_MAX dimensions counts as unknown. */
 enum { INPUTS_MAX = 3, DIMENSIONS_MAX = 6 };
 enum { NAME_LIMIT = 4096 }; /* a longer name is cut */
 enum { TYPES_MAX = 16 };    /* the types of this many first inputs of an operator are read */

@@ -75,8 +75,8 @@ enum status residuals_parse(struct residuals *residuals, const char *name, const
 /* Adds the rows that ship with the program; adds none if the data folder lacks the file. */
 enum status residuals_load_shipped(struct residuals *residuals, struct diag *diag);
 
-/* Reads data[0..size), a table like traces/published/first.csv, and sets log_ratio_at_first_prediction of the rows with its
- * sources and runs; others are not changed. name stands for the text in messages. */
+/* Reads data[0..size), a table like traces/published/first.csv, and sets log_ratio_at_first_prediction of the rows with
+ * its sources and runs; others are not changed. name stands for the text in messages. */
 enum status residuals_set_first_predictions(struct residuals *residuals, const char *name,
                                             const char *data, size_t size, struct diag *diag);
 

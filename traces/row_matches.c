@@ -118,8 +118,8 @@ static void match_rows_between_blocks(struct row_match_maker *maker,
         match_outside_rows_of_sort(maker, p, m, sort, !apart);
 }
 
-/* Returns the gap rows, from s->rows_outside_items[*from] on, that lie before item `until`; with `last`, all that are left. Moves
- * *from past them. */
+/* Returns the gap rows, from s->rows_outside_items[*from] on, that lie before item `until`; with `last`, all that are
+ * left. Moves *from past them. */
 static struct rows_between_blocks_of_side take_next_gap(const struct align_sequence *s,
                                                         size_t *from, bool last, uint32_t until)
 {

@@ -424,7 +424,8 @@ static enum status read_operator(struct recording_reader *in, struct json_node n
     return status;
 }
 
-/* Reads how many bytes an all-to-all sends to each rank of its group; sets most_bytes_sent_by_a_rank and index_in_group_sent_to. */
+/* Reads how many bytes an all-to-all sends to each rank of its group; sets most_bytes_sent_by_a_rank and
+ * index_in_group_sent_to. */
 static enum status read_sent_bytes(struct recording_reader *in, struct json_node sent,
                                    struct step_event *event)
 {

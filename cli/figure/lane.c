@@ -94,7 +94,8 @@ static bool have_similar_shares(const struct lane_bin *a, const struct lane_bin 
 }
 
 /* Appends boxes for the bins [begin, end), whose shares are alike: one box for each colour, stacked, whose height is
- * the mean share of that colour, but at least COLOUR_HEIGHT_MIN. If the heights exceed 1 in sum, all are scaled down to 1. */
+ * the mean share of that colour, but at least COLOUR_HEIGHT_MIN. If the heights exceed 1 in sum, all are scaled down to
+ * 1. */
 static void put_share_boxes(struct text *out, size_t lane_number,
                             const struct figure_window *window, const struct lane_bin *bin,
                             size_t begin, size_t end)

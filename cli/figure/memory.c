@@ -83,8 +83,9 @@ static void put_drawn_interval(const struct level_drawing *d, const struct drawn
 }
 
 /* Adds the state of memory from time_s on, which must not be after the end of the window. States that are close
- * together (DRAWN_INTERVAL_SHARE) are collected in *slot. When a state comes that is too far from the first of them, they are drawn,
- * and it begins a new interval. A state that begins before the window, or with it, replaces the one in *slot. */
+ * together (DRAWN_INTERVAL_SHARE) are collected in *slot. When a state comes that is too far from the first of them,
+ * they are drawn, and it begins a new interval. A state that begins before the window, or with it, replaces the one in
+ * *slot. */
 static void add_levels_to_interval(const struct level_drawing *d, struct drawn_interval *slot,
                                    const struct memory_levels *levels, double time_s)
 {
@@ -104,8 +105,8 @@ static void add_levels_to_interval(const struct level_drawing *d, struct drawn_i
 }
 
 /* Draws the memory of a rank as steps, and leaves in *levels its state at the end of the window. States that are
- * close together (DRAWN_INTERVAL_SHARE) are drawn as two, the fullest and the last one. Returns the bytes of the fullest state in
- * the window. */
+ * close together (DRAWN_INTERVAL_SHARE) are drawn as two, the fullest and the last one. Returns the bytes of the
+ * fullest state in the window. */
 static double put_memory_states(const struct level_drawing *d, const struct trace *trace,
                                 uint32_t rank, const char *memory, struct memory_levels *levels)
 {

@@ -28,8 +28,8 @@ static const char *const class_names[BOX_CLASS_COUNT] = {
 
 enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
 /* The shortest wait that is drawn, as a share of the window: a shorter one does not divide the box of a unit's passage.
- * Work between units (is_work_between_units()) lengthens the box that it follows at once; elsewhere it is not drawn if it
- * takes less than this. */
+ * Work between units (is_work_between_units()) lengthens the box that it follows at once; elsewhere it is not drawn if
+ * it takes less than this. */
 #define DRAWN_WAIT_MIN_SHARE (1.0 / 300)
 
 /* A part of a unit's passage through a chunk of layers, between two waits. */

@@ -39,8 +39,8 @@ static enum status add_points_of_recording(struct recorded_steps *r, const char 
     return status;
 }
 
-/* Prints a note if less than COMPARE_MATCHED_SHARE_MIN of the recorded time belongs to ops of the schedule, or if less than
- * that share of the schedule's time was recorded. The options then probably describe another run. */
+/* Prints a note if less than COMPARE_MATCHED_SHARE_MIN of the recorded time belongs to ops of the schedule, or if less
+ * than that share of the schedule's time was recorded. The options then probably describe another run. */
 static void note_unmatched(const struct recorded_steps *r)
 {
     const struct observation_set *o = &r->observed;

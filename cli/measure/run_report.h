@@ -43,8 +43,8 @@ void run_report_put_loss_curve(struct text *out, const struct loss_curve *curve)
 void run_report_put_step_times(struct text *out, const char *what, const char *backend,
                                const struct ir *ir, const struct exec_result *result);
 
-/* These write members of a JSON object. run_json_put_check(): the result of --check. run_json_put_loss_curve(): the losses of all
- * steps. run_json_put_step_times(): what ran, with its times and memory. */
+/* These write members of a JSON object. run_json_put_check(): the result of --check. run_json_put_loss_curve(): the
+ * losses of all steps. run_json_put_step_times(): what ran, with its times and memory. */
 void run_json_put_check(struct json_out *json, const struct reference_check *check);
 void run_json_put_loss_curve(struct json_out *json, const struct loss_curve *curve);
 void run_json_put_step_times(struct json_out *json, const char *what, const char *backend,

@@ -9,7 +9,8 @@
 /* Returns the number of sections of the member "sheet" of an answer; 0: it has none. */
 size_t sheet_page_section_count(struct json_node answer);
 
-/* Returns the kind of section number `number`, from 0, of the answer. An unknown name counts as SHEET_SECTION_ANSWER. */
+/* Returns the kind of section number `number`, from 0, of the answer. An unknown name counts as
+ * SHEET_SECTION_ANSWER. */
 enum sheet_section sheet_page_section_kind(struct json_node answer, size_t number);
 
 /* Returns the text of the line `label` in the first section of the answer; "": there is no such line. */

@@ -109,8 +109,8 @@ static void put_simulated_share(struct text *out, const struct prediction *p)
                     (long long)short_list.all_iterations, short_list.loop);
 }
 
-/* Appends a share of the step to the line: "fill 3.1 %"; nothing if it is below SHOWN_SHARE_MIN. The piece is empty before and
- * after. */
+/* Appends a share of the step to the line: "fill 3.1 %"; nothing if it is below SHOWN_SHARE_MIN. The piece is empty
+ * before and after. */
 static void put_share(struct text *piece, struct text *line, const char *what, double seconds,
                       double step_s)
 {

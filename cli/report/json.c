@@ -172,8 +172,8 @@ void report_json_run(struct json_out *w, const struct prediction *p)
 }
 
 /* Writes the features of the step that no measured run has, those for the time and then those for the memory, each with
- * the standard deviation that it adds. If the user gave runs of their own, writes how many they are and by how much they
- * shift the interval of the time. */
+ * the standard deviation that it adds. If the user gave runs of their own, writes how many they are and by how much
+ * they shift the interval of the time. */
 static void put_unmeasured_features(struct json_out *w, const struct intervals *intervals)
 {
     static const char *const figures[RESIDUAL_COUNT] = {"time", "memory"};

@@ -117,8 +117,8 @@ static bool has_mechanism(const struct judged_run *judged, int class)
     return false;
 }
 
-/* The classes of runs, in the order of the printed table. class: the argument of is_run_in_class(), which is a number of
- * features, a feature or a mechanism. */
+/* The classes of runs, in the order of the printed table. class: the argument of is_run_in_class(), which is a number
+ * of features, a feature or a mechanism. */
 static const struct {
     const char *name;
     in_class_fn *is_run_in_class;

@@ -35,8 +35,8 @@ static void put_cell(struct text *out, const char *text)
 
 static const char block_begin[] = "<!-- generated: ", block_end[] = "<!-- end -->\n";
 
-/* Replaces the block `name` of the document of `path`, or adds it at the end. Refuses a block without an end mark, since
- * it is not known which text after it was written by hand. */
+/* Replaces the block `name` of the document of `path`, or adds it at the end. Refuses a block without an end mark,
+ * since it is not known which text after it was written by hand. */
 static enum status replace_or_add_block(struct text *document, const char *path, const char *name,
                                         const struct text *content, struct diag *diag)
 {

@@ -2,7 +2,8 @@
  * accuracy/.
  *
  * Only the text between "<!-- generated: NAME -->" and "<!-- end -->" is replaced, so a document keeps what people
- * wrote in it; a block without its end is refused. A page that does not exist is created, and a block that it lacks is added at its end. */
+ * wrote in it; a block without its end is refused. A page that does not exist is created, and a block that it lacks is
+ * added at its end. */
 #ifndef CLI_VALIDATE_PAGES_H
 #define CLI_VALIDATE_PAGES_H
 

@@ -31,8 +31,8 @@ struct group_instance {
     bool *has_reached_barrier;  /* (barriers_per_step, member_count) */
 };
 
-/* One message between two ranks. phase_passes_by_collective is 2 once both ranks have given their operands, and 4 once the bytes
- * have moved. */
+/* One message between two ranks. phase_passes_by_collective is 2 once both ranks have given their operands, and 4 once
+ * the bytes have moved. */
 struct comm_message {
     struct member_call end_calls[2]; /* of the sender, of the receiver */
     uint32_t phase_passes_by_collective;

@@ -296,9 +296,9 @@ static bool cuda_draw_block(struct exec_run *run, uint32_t r, enum memory memory
 /* ---- functions that the executor calls in a step ---- */
 
 /* Records the base event of a step, by which times on the device's clock become times on the host's. First the host
- * waits for the device: NaNs of cuda_fill_memory_with_poison() and copies of cuda_write_memory() may be pending on the legacy stream,
- * for which the streams of the step do not wait. Nothing else runs then, so the event ends at most a few microseconds
- * before the host sees it. */
+ * waits for the device: NaNs of cuda_fill_memory_with_poison() and copies of cuda_write_memory() may be pending on the
+ * legacy stream, for which the streams of the step do not wait. Nothing else runs then, so the event ends at most a few
+ * microseconds before the host sees it. */
 static void record_step_begin_event(struct cuda_rank *rank)
 {
     cudaError_t settled = cudaDeviceSynchronize();

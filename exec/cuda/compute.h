@@ -17,8 +17,8 @@ struct cuda_launch_context {
     /* memory of the host, to which a kernel that finds wrong data writes fault_mark */
     int32_t *fault_mark_address;
     int32_t fault_mark; /* op + 1 */
-    /* for attention over documents (work_pairs_depend_on_rank()): the first and the end of the keys that each row sees (struct
-     * cuda_mask); else NULL */
+    /* for attention over documents (work_pairs_depend_on_rank()): the first and the end of the keys that each row sees
+     * (struct cuda_mask); else NULL */
     const int32_t *visible_keys;
     /* for attention over documents that cuDNN computes: where the documents begin in q, k and v; else NULL */
     const struct fused_documents *documents;

@@ -90,8 +90,8 @@ struct cuda_rank {
     int32_t *visible_keys;
     /* (shapes) where the documents of each attention begin; NULL: the rank has no tables of documents */
     struct fused_documents *documents;
-    /* (assignment.needed_rows_shape_count, MOVED_LIST_COUNT) for each shape of work that moves rows between ranks, its lists
-     * of rows, whose pairs are in device memory. cuda_row_pairs_of_op() finds the lists of an op. */
+    /* (assignment.needed_rows_shape_count, MOVED_LIST_COUNT) for each shape of work that moves rows between ranks, its
+     * lists of rows, whose pairs are in device memory. cuda_row_pairs_of_op() finds the lists of an op. */
     struct cuda_row_pairs *row_pairs;
     int64_t *expert_begins; /* device memory: the tables of cuda_expert_begins() */
     /* memory of the host, into which a kernel that finds wrong data writes op + 1 */
@@ -111,7 +111,8 @@ struct cuda_group_product_plan {
 
 /* The preparations for an op, made before the first step; the ranks of its role share them. */
 struct cuda_prepared {
-    /* for a product: (group_product_plan_count) plans, ascending by rows, one for each number of rows that a group has */
+    /* for a product: (group_product_plan_count) plans, ascending by rows, one for each number of rows that a group
+     * has */
     struct cuda_group_product_plan *product_plans_of_groups;
     uint32_t group_product_plan_count;
     uint8_t epilogue; /* enum product_epilogue: what its one plan computes of the next op */
@@ -232,8 +233,8 @@ bool cuda_wait_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
 
 enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
-/* Returns, for an attention over documents (work_pairs_depend_on_rank()) on a rank, the keys that each row sees, in device
- * memory (`visible` of struct cuda_mask); NULL for other ops. */
+/* Returns, for an attention over documents (work_pairs_depend_on_rank()) on a rank, the keys that each row sees, in
+ * device memory (`visible` of struct cuda_mask); NULL for other ops. */
 const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op);
 /* Returns, for an op that moves rows between context ranks, its lists of rows on a rank, [MOVED_LIST_COUNT]
  * (exec/moved_rows.h). Each list is sorted by inner row and then by outer row. NULL for other ops. */

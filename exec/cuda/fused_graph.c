@@ -333,9 +333,10 @@ static descriptor scores_of_documents(struct fused *g, descriptor x)
     return add_score_selection(g, x, f32_scalar(g, UID_BEYOND, -INFINITY), both);
 }
 
-/* Adds the masks. For FUSED_MASK_NONE the result is x. Otherwise it is x where row (+ kv - q) >= col and, with a window, col
- * + window (- kv + q) > row; elsewhere it is minus infinity. Terms in parentheses are for FUSED_MASK_CAUSAL_TO_END. cuDNN
- * recognises the two conditions in this order only, each with index tensors of its own (cudnn-frontend,
+/* Adds the masks. For FUSED_MASK_NONE the result is x. Otherwise it is x where row (+ kv - q) >= col and, with a
+ * window, col
+ * + window (- kv + q) > row; elsewhere it is minus infinity. Terms in parentheses are for FUSED_MASK_CAUSAL_TO_END.
+ * cuDNN recognises the two conditions in this order only, each with index tensors of its own (cudnn-frontend,
  * node/diagonal_band_mask.h). */
 static descriptor masked_scores(struct fused *g, descriptor x)
 {

@@ -259,8 +259,8 @@ static __device__ __forceinline__ void copy8(const struct array &to, int64_t to_
     store8(to, to_row + c, n, load8(from, from_row + c, n));
 }
 
-/* Makes k and v. FOR_EACH_COLUMN_GROUP goes through the heads of all rows. The column groups of a head are first those of the
- * plain columns, then v's, and then those of the shared columns. */
+/* Makes k and v. FOR_EACH_COLUMN_GROUP goes through the heads of all rows. The column groups of a head are first those
+ * of the plain columns, then v's, and then those of the shared columns. */
 static __global__ void latent_keys_kernel(struct latent_arrays a)
 {
     const uint32_t plain = column_groups(a.plain), of_v = plain + column_groups(a.vdim);

@@ -162,8 +162,9 @@ static __device__ __forceinline__ float apply_activation(enum cuda_activation_fu
 #define SWIGLU_CLAMP_LIMIT 7.f
 #define CLAMPED_SWIGLU_SIGMOID_SCALE 1.702f
 
-/* Clamps the gate to at most SWIGLU_CLAMP_LIMIT, and `up` from -SWIGLU_CLAMP_LIMIT to SWIGLU_CLAMP_LIMIT. Returns (up + 1) gate sigmoid(1.702 gate) of the
- * clamped numbers, and sets *by_gate and *by_up to its derivatives by the numbers before they were clamped. */
+/* Clamps the gate to at most SWIGLU_CLAMP_LIMIT, and `up` from -SWIGLU_CLAMP_LIMIT to SWIGLU_CLAMP_LIMIT. Returns (up +
+ * 1) gate sigmoid(1.702 gate) of the clamped numbers, and sets *by_gate and *by_up to its derivatives by the numbers
+ * before they were clamped. */
 static __device__ __forceinline__ float clamped_swiglu(float gate, float up, float *by_gate,
                                                        float *by_up)
 {

@@ -178,8 +178,9 @@ static bool may_split_product_along_k(const struct cublaslt *lt, const struct pr
                              (int)lt->cublasLtGetVersion()) == NULL;
 }
 
-/* Returns the schemes by which the library may add the parts of k; none if it may not split k (may_split_product_along_k()). For 16-bit
- * results, it excludes the schemes that add in the result's type, since these would round once for each part. */
+/* Returns the schemes by which the library may add the parts of k; none if it may not split k
+ * (may_split_product_along_k()). For 16-bit results, it excludes the schemes that add in the result's type, since these
+ * would round once for each part. */
 static uint32_t allowed_split_k_schemes(const struct cublaslt *lt,
                                         const struct product_shape *shape)
 {

@@ -31,7 +31,8 @@ enum launch_field {
 struct launch_value {
     /* the field has a value: a setting gives or implies it, or it follows from others */
     bool is_given;
-    /* the value is that of a table file's row of use `implies` or `unset`; a setting that gives the field replaces it */
+    /* the value is that of a table file's row of use `implies` or `unset`; a setting that gives the field replaces
+     * it */
     bool is_implied;
     int64_t whole_number;     /* also switches: 0 or 1 */
     double real_number;       /* also counts */

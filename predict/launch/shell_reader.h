@@ -62,8 +62,8 @@ enum shell_answer shell_negate_answer(enum shell_answer answer);
 enum shell_answer shell_answer_of_command(const struct shell_words *words);
 
 /* Reads a redirection that begins at s->next_char: "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1". A here-document is
- * noted in s->here_document. The file that standard output goes to is noted in s->output_file; NULL: only a run knows its
- * name. Any other redirection, such as "2> file", is skipped. */
+ * noted in s->here_document. The file that standard output goes to is noted in s->output_file; NULL: only a run knows
+ * its name. Any other redirection, such as "2> file", is skipped. */
 enum status shell_read_redirection(struct shell_reader *s);
 
 /* Reads the pending here-documents, whose lines begin at s->next_char. Each goes into the variable that its command

@@ -11,8 +11,8 @@
 enum { ROUND_WHOLE = 4, ROUND_LONG = 2 };
 #define LONG_JOB_OPS 1e6
 
-/* Candidates with more ops than this (upper_bound_of_ops of struct candidate_search) take no part in the search for the best of
- * each strategy. */
+/* Candidates with more ops than this (upper_bound_of_ops of struct candidate_search) take no part in the search for the
+ * best of each strategy. */
 #define RUNNER_UP_OPS_MAX 3e6
 
 /* Returns the row of the layer that a candidate's next step times; SEARCH_NO_LAYER: that step times no layer. */
@@ -74,10 +74,10 @@ static bool has_higher_bound(const struct rate_search *s, size_t a, size_t b)
            s->best->space.row[b].gpu_lower_bound_bytes;
 }
 
-/* True if candidate a comes before candidate b. Candidates that may need little memory (at most little_memory_bytes_max)
- * come first, since they most likely fit. Then the first difference decides: fewer ops are first, which take less time
- * to predict; then the longer lower bound of the step, since recomputation makes it longer; then
- * has_higher_bound(). */
+/* True if candidate a comes before candidate b. Candidates that may need little memory (at most
+ * little_memory_bytes_max) come first, since they most likely fit. Then the first difference decides: fewer ops are
+ * first, which take less time to predict; then the longer lower bound of the step, since recomputation makes it longer;
+ * then has_higher_bound(). */
 static bool needs_less_memory(const struct rate_search *s, size_t a, size_t b)
 {
     const struct candidate *row = s->best->space.row;

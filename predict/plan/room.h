@@ -14,8 +14,8 @@ bool room_fits_asked_probability(const struct setup *setup, const struct verdict
 /* room_lacks_memory() returns true if the memory `limit`, even if it were larger by `share`, is too small for the bytes
  * of a verdict, or suffices with a probability below `odds`. With odds of at most 0.5 only the bytes decide. They
  * include the allocator's cache; the probability leaves it out, since a step can do without it. The verdict may be that
- * of a bound, or of another schedule of the same choices. room_surely_lacks_memory() returns true if either memory, the device's or
- * the host's, lacks. */
+ * of a bound, or of another schedule of the same choices. room_surely_lacks_memory() returns true if either memory, the
+ * device's or the host's, lacks. */
 bool room_lacks_memory(enum prediction_limit limit, const struct setup *setup,
                        const struct choices *choices, const struct verdict *verdict, double share,
                        double odds);
@@ -26,9 +26,9 @@ bool room_surely_lacks_memory(const struct setup *setup, const struct choices *c
 double room_fits_probability(const struct setup *setup, const struct choices *choices,
                              const struct verdict *verdict);
 
-/* Does what room_surely_lacks_memory() does with `share` 0, without a schedule, for the bytes that a request needs at least by closed
- * forms (predict/bounds.h). Sets *verdict to these bytes and, if it returns true, to the probability that the memories
- * suffice for them. Returns false if the request is refused. */
+/* Does what room_surely_lacks_memory() does with `share` 0, without a schedule, for the bytes that a request needs at
+ * least by closed forms (predict/bounds.h). Sets *verdict to these bytes and, if it returns true, to the probability
+ * that the memories suffice for them. Returns false if the request is refused. */
 bool room_bound_lacks_memory(struct verdict *verdict, const struct setup *setup,
                              const struct request *request, double odds);
 

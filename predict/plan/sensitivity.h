@@ -12,8 +12,8 @@ struct sensitivity_step {
     double step_s; /* 0: the prediction failed */
 };
 
-/* sensitivity_name() returns the name of change i of SENSITIVITIES in text ("NICs twice as fast"), sensitivity_json_key()
- * its key in JSON ("nic_2x"). */
+/* sensitivity_name() returns the name of change i of SENSITIVITIES in text ("NICs twice as fast"),
+ * sensitivity_json_key() its key in JSON ("nic_2x"). */
 const char *sensitivity_name(int i);
 const char *sensitivity_json_key(int i);
 

@@ -331,8 +331,8 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
         judge_published(point);
 }
 
-/* Gives a point of a combined series the rate of its cases, one after another, once all of them are done. If a case does
- * not fit or failed, the point gets the outcome of the first such case. */
+/* Gives a point of a combined series the rate of its cases, one after another, once all of them are done. If a case
+ * does not fit or failed, the point gets the outcome of the first such case. */
 static void judge_combined_series(const struct reproduction *r, struct reproduction_point *point)
 {
     const struct catalogue_grid *grid = point->combined_grid;

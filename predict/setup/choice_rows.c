@@ -180,8 +180,8 @@ static bool cuts_documents(const struct request *r, const struct choices *c)
 }
 
 /* False if --expert-overlap micro-batch changes nothing. With only as many micro-batches as stages, every stage begins
- * with all forwards, so that none runs beside a backward; but the option still moves shared experts before the exchanges
- * if the profile has them elsewhere. */
+ * with all forwards, so that none runs beside a backward; but the option still moves shared experts before the
+ * exchanges if the profile has them elsewhere. */
 static bool expert_overlap_has_effect(const struct request *r, const struct choices *c)
 {
     const bool moves_shared = c->model->shared_ffn > 0 &&

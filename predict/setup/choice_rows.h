@@ -46,8 +46,8 @@ struct choice_value {
     char text[80];
 };
 
-/* The subject of a choice. The search that `predict` proposes varies choices of the layout and keeps all others; `sweep`
- * takes points that differ in choices about tokens as different workloads. */
+/* The subject of a choice. The search that `predict` proposes varies choices of the layout and keeps all others;
+ * `sweep` takes points that differ in choices about tokens as different workloads. */
 enum choice_subject {
     CHOICE_LAYOUT,  /* how the work and the memory are divided, over ranks and in time */
     CHOICE_TOKENS,  /* what is computed for a token */

@@ -20,7 +20,8 @@ struct resolved {
     /* on the heap: request.offload_hidden_bytes_of; NULL: the request came with its own, or has none */
     double *offload_hidden_bytes;
     /* the ranking of shared units; request.shared_units points to the element in use, which is the first until
-     * resolved_share_units_of_rank() takes another. Empty if the request came with its own, or if the pipeline shares none */
+     * resolved_share_units_of_rank() takes another. Empty if the request came with its own, or if the pipeline shares
+     * none */
     struct shared_units_ranking shared_units_ranking;
 };
 

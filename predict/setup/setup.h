@@ -73,8 +73,8 @@ void setup_open_request(struct setup *setup);
  * the device's costs. */
 enum status setup_put_ranks_on_one_gpu(struct setup *setup, int64_t ranks, struct diag *diag);
 
-/* A change of the numbers of a loaded machine, for example to find how much the step depends on them. setup_apply_machine_change()
- * makes it; change NULL: it does nothing. */
+/* A change of the numbers of a loaded machine, for example to find how much the step depends on them.
+ * setup_apply_machine_change() makes it; change NULL: it does nothing. */
 struct setup_machine_change {
     void (*apply)(struct setup *setup, const void *context);
     const void *context;

@@ -83,8 +83,8 @@ static double expected_deviation(const struct leave_one_out *r, size_t row)
                                                                      : row_deviation;
 }
 
-/* Returns whether a step of the fit uses a row: it has a finite derivative (is_used[]), is not of the table that is left
- * out, and was predicted with a finite error at the present numbers. */
+/* Returns whether a step of the fit uses a row: it has a finite derivative (is_used[]), is not of the table that is
+ * left out, and was predicted with a finite error at the present numbers. */
 static bool is_row_fitted(const struct leave_one_out *r, size_t row, size_t without,
                           const double *error)
 {

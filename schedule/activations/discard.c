@@ -1,15 +1,15 @@
 /* Drops the results of modules of a layer where activations are otherwise kept (Megatron-LM's --recompute-modules). The
  * ops that made them are repeated in the backward, on buffers of their own.
  *
- * Emission says which buffers a module drops (emit_record_discarded_buffer()). An op is repeated if all that it writes is dropped, and
- * the backward or another repeated op reads some of it. It is repeated just before the first op of the backward that
- * needs it.
+ * Emission says which buffers a module drops (emit_record_discarded_buffer()). An op is repeated if all that it writes
+ * is dropped, and the backward or another repeated op reads some of it. It is repeated just before the first op of the
+ * backward that needs it.
  *
  * Two modules, mlp and moe, are functions: Megatron-LM computes each of them again as a whole
- * (tensor_parallel.checkpoint()), before the layer's backward begins; see emit_record_discarded_function(). Their ops that write
- * a buffer of several layers, such as the one into which tensor ranks gather, are repeated as well. Of the other
- * modules (layernorm, moe_act, mla_up_proj: tensor_parallel.random.CheckpointWithoutOutput) only what is read is made
- * again. A profile that recomputes whole layers repeats all ops of mlp, moe and shared_experts, also those whose
+ * (tensor_parallel.checkpoint()), before the layer's backward begins; see emit_record_discarded_function(). Their ops
+ * that write a buffer of several layers, such as the one into which tensor ranks gather, are repeated as well. Of the
+ * other modules (layernorm, moe_act, mla_up_proj: tensor_parallel.random.CheckpointWithoutOutput) only what is read is
+ * made again. A profile that recomputes whole layers repeats all ops of mlp, moe and shared_experts, also those whose
  * results nothing reads.
  *
  * The 8-bit copy of a dropped input is dropped with it (Megatron-LM's set_save_original_input()). */

@@ -62,9 +62,9 @@ static void add_offloaded_tensor(struct offload_pass *o, struct segment *segment
     o->item_of_buffer[buffer] = o->item_count;
 }
 
-/* Sets the items of each segment, and where the segment begins and ends. With offloads_layer_inputs, a layer's item is its
- * input: the first activation that the layer reads and did not make itself. The buffers of `kept` that the layer writes
- * are items, too. */
+/* Sets the items of each segment, and where the segment begins and ends. With offloads_layer_inputs, a layer's item is
+ * its input: the first activation that the layer reads and did not make itself. The buffers of `kept` that the layer
+ * writes are items, too. */
 static void find_offloaded_tensors(struct offload_pass *o, const struct op_list *list,
                                    const bool *kept)
 {

@@ -171,8 +171,8 @@ static double bytes_copyable_during_next_run(const struct offload_by_ratio *r, u
 }
 
 /* Returns how many of a run's candidates' bytes, `all`, are offloaded: what the next run hides if offload_hidden_bytes
- * is set, else the share offload_ratio; rounded up to a multiple of the profile's offload_multiple_of_bytes, but at most
- * `all`. */
+ * is set, else the share offload_ratio; rounded up to a multiple of the profile's offload_multiple_of_bytes, but at
+ * most `all`. */
 static uint64_t bytes_to_offload(const struct offload_by_ratio *r, uint32_t run, uint64_t all)
 {
     const struct choices *c = r->e->choices;

@@ -9,8 +9,9 @@
 #include "schedule/ir/ir.h"
 
 /* Finds the runs of a role by the labels of its ops, and appends them to ir->repeats.run. The role's list must be
- * complete. The caller has set these members of ir->repeats: copies_per_gap, iteration_value_of_first_copy, iterations_are_units
- * and layers_per_period. first_op_by_buffer: by buffer, the first op of the role that reads or writes it.
+ * complete. The caller has set these members of ir->repeats: copies_per_gap, iteration_value_of_first_copy,
+ * iterations_are_units and layers_per_period. first_op_by_buffer: by buffer, the first op of the role that reads or
+ * writes it.
  *
  * Returns true if the list can be used as a short list. That holds if there are runs, if each has at least two
  * iterations before its gap and one after it, if every op of the layers or units on both sides of the gap belongs to a

@@ -10,8 +10,8 @@
  * that stream that has ended when the op starts (0: none). Ops of a stream end in list order, so one number for each
  * stream is enough, and the clocks of a role take ops x streams numbers.
  *
- * order_compute_clocks_of_role() computes the clocks of a finished list. A pass that emits a list can build them as it goes, and
- * look at the clock of the op it is about to emit:
+ * order_compute_clocks_of_role() computes the clocks of a finished list. A pass that emits a list can build them as it
+ * goes, and look at the clock of the op it is about to emit:
  *
  *     order_begin_list(&order, ir->stream_count, first_op);
  *     for each op: order_open_op(&order, ORDER_RUNS_ON_STREAM, stream);

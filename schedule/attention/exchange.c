@@ -222,10 +222,10 @@ static struct view kv_rows_of_query_sequence(struct view q, int64_t q_width, str
 }
 
 /* Splits qkv[rank_tokens, projection_width] into q, k and v. If the layer has computed them by a product each
- * (project_splits_q_k_and_v()), qkv holds q only, and k and v are taken from e->layer_saved. Applies the norms and the rotation
- * that come before the exchange, and packs each part as [head_ranks, rank_tokens, columns of a head rank]. With one
- * head rank nothing is packed, and the op that makes k or v last writes it to `to` where that is not empty; if that op
- * cannot, exchange_qkv() copies the result. */
+ * (project_splits_q_k_and_v()), qkv holds q only, and k and v are taken from e->layer_saved. Applies the norms and the
+ * rotation that come before the exchange, and packs each part as [head_ranks, rank_tokens, columns of a head rank].
+ * With one head rank nothing is packed, and the op that makes k or v last writes it to `to` where that is not empty; if
+ * that op cannot, exchange_qkv() copies the result. */
 static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct view qkv, struct qkv to, struct attention_saved *saved)
 {

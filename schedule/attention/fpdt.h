@@ -72,16 +72,16 @@ struct head_exchange fpdt_chunk_exchange(const struct fpdt *f, int64_t i);
 int64_t fpdt_chunk_tokens(const struct fpdt *f, int64_t i);
 
 /* fpdt_visible_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k or
- * attention is not block-sparse, else the number that block-sparse attention keeps. fpdt_visible_part_of_keys() returns the
- * part of `pair` that these keys and their values are: its first rows. `pair` holds all keys and values of chunk k, or
- * only these. */
+ * attention is not block-sparse, else the number that block-sparse attention keeps. fpdt_visible_part_of_keys() returns
+ * the part of `pair` that these keys and their values are: its first rows. `pair` holds all keys and values of chunk k,
+ * or only these. */
 int64_t fpdt_visible_keys(const struct fpdt *f, int64_t q, int64_t k);
 struct fpdt_keys_values
 fpdt_visible_part_of_keys(const struct fpdt *f, struct fpdt_keys_values pair, int64_t q, int64_t k);
 
-/* fpdt_chunk_sees_keys_of_chunk() is true if a query of chunk q may attend to a key of chunk k <= q. It is false for chunks beyond
- * the layer's window, which are neither fetched nor multiplied, but true for chunks that only documents hide.
- * fpdt_first_visible_chunk() returns the first chunk that q attends to. */
+/* fpdt_chunk_sees_keys_of_chunk() is true if a query of chunk q may attend to a key of chunk k <= q. It is false for
+ * chunks beyond the layer's window, which are neither fetched nor multiplied, but true for chunks that only documents
+ * hide. fpdt_first_visible_chunk() returns the first chunk that q attends to. */
 bool fpdt_chunk_sees_keys_of_chunk(const struct fpdt *f, int64_t q, int64_t k);
 int64_t fpdt_first_visible_chunk(const struct fpdt *f, int64_t q);
 
@@ -116,8 +116,8 @@ struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after
                                                int64_t k);
 
 /* If `pair` holds latents, makes of them the keys and values of chunk k that the queries of chunk q see, and returns
- * these. It also records the latents in the chunk's attention_saved_on_device, for the gradient of the up-projection. Else it
- * returns `pair`. */
+ * these. It also records the latents in the chunk's attention_saved_on_device, for the gradient of the up-projection.
+ * Else it returns `pair`. */
 struct fpdt_keys_values fpdt_expand_latents(const struct fpdt *f, int64_t q, int64_t k,
                                             struct fpdt_keys_values pair);
 
@@ -127,9 +127,9 @@ struct view fpdt_cast(const struct fpdt *f, struct view x, enum dtype dtype, con
 struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view part,
                             const char *stem);
 
-/* Emit waits of the host if chunks are offloaded and the profile's switch host_waits_after_each_chunk_tile is set; else nothing.
- * fpdt_wait_for_stream() waits for everything issued on a stream. fpdt_wait_for_tile() waits for a tile and the copies
- * from the host that run during it. fpdt_sync_ranks(), which follows an all-to-all, waits for all ranks. */
+/* Emit waits of the host if chunks are offloaded and the profile's switch host_waits_after_each_chunk_tile is set; else
+ * nothing. fpdt_wait_for_stream() waits for everything issued on a stream. fpdt_wait_for_tile() waits for a tile and
+ * the copies from the host that run during it. fpdt_sync_ranks(), which follows an all-to-all, waits for all ranks. */
 void fpdt_wait_for_stream(const struct fpdt *f, uint8_t stream);
 void fpdt_wait_for_tile(const struct fpdt *f);
 void fpdt_sync_ranks(const struct fpdt *f);
@@ -146,8 +146,8 @@ void fpdt_finish_chunk_backward(const struct fpdt *f, int64_t i, struct qkv grad
 
 /* Adds waits for copies to the host (schedule/attention/fpdt_host.c), so that the device holds the stored tensors of at
  * most two chunks at once; these are not added if the host waits after every tile (the profile's switch
- * host_waits_after_each_chunk_tile). Where one rank gathers the data of all ranks to store it, at most two of the buffers into which it
- * gathers are in use. */
+ * host_waits_after_each_chunk_tile). Where one rank gathers the data of all ranks to store it, at most two of the
+ * buffers into which it gathers are in use. */
 void pass_limit_chunks_being_stored(struct emit *e, struct op_list *list);
 
 #endif

@@ -37,9 +37,9 @@ static void store_key_gradients(const struct fpdt *f, struct stored_key_gradient
     fpdt_store_tensor(f, f->store_stream, k, keys->dv, "dv_host", &state->dv, sizeof *state);
 }
 
-/* Passes the gradients of chunk k's q, k and v to fpdt_finish_chunk_backward(), once the last queries that attend to the chunk's
- * keys are done. dq: the gradient of chunk k's queries if these are the last ones; empty: it is on the host and is
- * fetched. */
+/* Passes the gradients of chunk k's q, k and v to fpdt_finish_chunk_backward(), once the last queries that attend to
+ * the chunk's keys are done. dq: the gradient of chunk k's queries if these are the last ones; empty: it is on the host
+ * and is fetched. */
 static void finish_key_chunk_gradients(const struct fpdt *f,
                                        const struct stored_key_gradients *state,
                                        const struct key_chunk_tensors *keys, int64_t k,

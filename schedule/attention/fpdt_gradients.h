@@ -25,10 +25,10 @@ struct fpdt_gradients {
 
 /* Returns the gradient of chunk q's output, made from g->d_out by the all-to-all from tokens to heads. */
 struct view fpdt_exchange_d_o(const struct fpdt_gradients *g, int64_t q);
-/* fpdt_keys_values_for_backward() returns what fpdt_fetch_keys_values() returns for chunks q and k, and fpdt_queries_for_backward() returns
- * the queries of chunk q with their outputs and log-sum-exps, all on the device. The first call for a chunk returns
- * what the forward has fetched ahead, if it has. Else what is on the host is fetched, no earlier than the end of op
- * `after`. */
+/* fpdt_keys_values_for_backward() returns what fpdt_fetch_keys_values() returns for chunks q and k, and
+ * fpdt_queries_for_backward() returns the queries of chunk q with their outputs and log-sum-exps, all on the device.
+ * The first call for a chunk returns what the forward has fetched ahead, if it has. Else what is on the host is
+ * fetched, no earlier than the end of op `after`. */
 struct fpdt_keys_values fpdt_keys_values_for_backward(const struct fpdt *f, int64_t q, int64_t k,
                                                       op_id after);
 struct fpdt_queries fpdt_queries_for_backward(const struct fpdt *f, int64_t q, op_id after);

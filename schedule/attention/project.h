@@ -24,8 +24,8 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
 /* True if the layer computes q, k and v by a product each, because selective checkpointing keeps q and v but computes k
  * again. False with latent attention, which has other products, and with products in fewer than 16 bits. */
 bool project_splits_q_k_and_v(const struct emit *e);
-/* Emits the three products of a layer for which project_splits_q_k_and_v() is true, and returns q, k and v of x[rows, hidden],
- * which has the rows of all sequences. */
+/* Emits the three products of a layer for which project_splits_q_k_and_v() is true, and returns q, k and v of x[rows,
+ * hidden], which has the rows of all sequences. */
 struct qkv project_q_k_and_v_separately(struct emit *e, uint32_t layer, struct view x,
                                         int64_t rows);
 /* Writes dx = dqkv wqkv, and emits the gradients of wqkv, of its bias and of the adapters of q, k and v. With tensor
@@ -34,8 +34,8 @@ void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, stru
                           struct view dx, int64_t rows, const struct adapters_saved *adapters);
 
 /* Returns the number of key and value heads that take part in the all-to-all over `ranks` head ranks, some of which may
- * be copies (LoongTrain, section 4.1: "KV replication"). With KV_COPIED_TO_QUERY_HEADS it is the number of query heads; else the
- * model's own number if `ranks` divides it, else `ranks`. */
+ * be copies (LoongTrain, section 4.1: "KV replication"). With KV_COPIED_TO_QUERY_HEADS it is the number of query heads;
+ * else the model's own number if `ranks` divides it, else `ranks`. */
 int64_t kv_heads_in_core(const struct choices *choices, uint32_t ranks);
 
 /* Returns x[rows, heads, head_dim] rotated by positions[rows] (RoPE) or, with `backward`, rotated back. */

@@ -159,7 +159,8 @@ static void begin_round(struct emit *e, struct planned_ring *p, uint32_t round)
 
 /* ---- forward ---- */
 
-/* The running result of a rank's own queries, into which rounds are merged. has_merged_a_round: some round has been merged. */
+/* The running result of a rank's own queries, into which rounds are merged. has_merged_a_round: some round has been
+ * merged. */
 struct merged_results_of_rounds {
     struct view o, lse;
     bool has_merged_a_round;

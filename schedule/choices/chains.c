@@ -17,8 +17,9 @@ struct chain_row {
      * chain is one kernel, with the cost of a plain one. */
     double compiled_bytes_per_element;
     uint8_t compiled_kernel_count;
-    /* Bytes per element of sums of gradients, which are added to bytes_per_element (sum_bytes) or to compiled_bytes_per_element
-     * (compiled_sum_bytes). Tensor ranks that have gathered their tokens sum over all of these tokens. */
+    /* Bytes per element of sums of gradients, which are added to bytes_per_element (sum_bytes) or to
+     * compiled_bytes_per_element (compiled_sum_bytes). Tensor ranks that have gathered their tokens sum over all of
+     * these tokens. */
     double sum_bytes, compiled_sum_bytes;
 };
 

@@ -21,10 +21,10 @@ struct kept_bytes_row {
         again, d_norm, d_narrow;
 };
 
-/* True if layers run under torch.autocast over fp32 parameters. Profile hf-ddp does so, however weights are shared: it is
- * Hugging Face's Trainer without FSDP, whose operators are those of autocast; with FSDP it is profile hf. torchtitan does
- * so if FSDP shards no weights (maybe_enable_amp()). False if adapters are trained: then the frozen weights are loaded in
- * 16 bits. */
+/* True if layers run under torch.autocast over fp32 parameters. Profile hf-ddp does so, however weights are shared: it
+ * is Hugging Face's Trainer without FSDP, whose operators are those of autocast; with FSDP it is profile hf. torchtitan
+ * does so if FSDP shards no weights (maybe_enable_amp()). False if adapters are trained: then the frozen weights are
+ * loaded in 16 bits. */
 bool kept_under_autocast(const struct choices *choices);
 /* The products of a layer; true for those whose results --activations selective-op keeps. Products that the layer's
  * code computes as one have the same value. */

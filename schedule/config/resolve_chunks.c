@@ -43,9 +43,9 @@ struct resolve_piece_counts resolve_fpdt_pieces(const struct choices *c)
                                          limit_piece_count(c, FFN_PIECES * chunks)};
 }
 
-/* Returns the default number of pieces of the loss. With the profile's switch host_waits_after_each_chunk_tile it is DeepSpeed's. Else
- * it is the 2 vocab / hidden that FPDT suggests, so that logits take no more memory than attention does (section 4.3),
- * but at least FFN_PIECES per chunk. */
+/* Returns the default number of pieces of the loss. With the profile's switch host_waits_after_each_chunk_tile it is
+ * DeepSpeed's. Else it is the 2 vocab / hidden that FPDT suggests, so that logits take no more memory than attention
+ * does (section 4.3), but at least FFN_PIECES per chunk. */
 static int64_t default_loss_piece_count(const struct choices *c)
 {
     const struct transformer *m = c->model;

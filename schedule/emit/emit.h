@@ -52,8 +52,8 @@ struct model_part {
     uint32_t experts_bundle;
     /* the first element of the part's experts in that bundle */
     uint64_t first_expert_element_in_bundle;
-    /* adapters_bundle: the bundle of the part's adapters; IR_NONE: the part has none. first_adapter_element_in_bundle: their
-     * first element in it */
+    /* adapters_bundle: the bundle of the part's adapters; IR_NONE: the part has none. first_adapter_element_in_bundle:
+     * their first element in it */
     uint32_t adapters_bundle;
     uint64_t first_adapter_element_in_bundle;
     /* stored_bundle: the bundle of the part's stored weights (--frozen-weights); IR_NONE: the part has none.
@@ -119,9 +119,9 @@ struct weight_bundle_state {
     /* the quantised weights of the whole bundle and their scales, in the order of the ranks' parts; IR_NONE: each
      * weight is quantised when the first product reads it */
     buffer_id narrow, narrow_scales;
-    /* For sharded parameters that are gathered in 8 bits. largest_element_of_bundle: the largest element of the whole bundle,
-     * found once a step; empty: ranks do not agree on it. own_part_in_8_bits: this rank's part in 8 bits; IR_NONE: it is
-     * quantised anew before each gather. */
+    /* For sharded parameters that are gathered in 8 bits. largest_element_of_bundle: the largest element of the whole
+     * bundle, found once a step; empty: ranks do not agree on it. own_part_in_8_bits: this rank's part in 8 bits;
+     * IR_NONE: it is quantised anew before each gather. */
     struct view largest_element_of_bundle;
     buffer_id own_part_in_8_bits;
 };
@@ -228,7 +228,8 @@ struct saved_buffers {
     size_t capacity;
 };
 
-/* A buffer that a module of a layer drops after the forward; the backward makes it again (emit_record_discarded_buffer()). */
+/* A buffer that a module of a layer drops after the forward; the backward makes it again
+ * (emit_record_discarded_buffer()). */
 struct discarded_buffer {
     buffer_id buffer;
     uint8_t module; /* enum recompute_module */
@@ -250,8 +251,8 @@ struct added_dependency {
 struct ring {
     uint16_t group; /* IR_NONE16: the ring has one rank */
     uint32_t size;
-    /* streams of keys and values, and of their gradients; both are the same with the profile's switch ring_messages_share_stream.
-     * Each stream has a communicator of its own. */
+    /* streams of keys and values, and of their gradients; both are the same with the profile's switch
+     * ring_messages_share_stream. Each stream has a communicator of its own. */
     uint8_t kv_stream, dkv_stream;
 };
 
@@ -284,8 +285,8 @@ struct tensor_ranks {
     uint16_t group; /* IR_NONE16: there is one tensor rank */
     uint32_t size;
     uint32_t axes; /* bit mask of mesh axes */
-    /* group_of_kv_head_copies: the ranks that hold the same key and value heads, which lie along the axes copy_axes; IR_NONE16: no
-     * two ranks do */
+    /* group_of_kv_head_copies: the ranks that hold the same key and value heads, which lie along the axes copy_axes;
+     * IR_NONE16: no two ranks do */
     uint16_t group_of_kv_head_copies;
     uint32_t copy_axes;
     uint8_t comm_stream; /* the stream of the collectives of tensor ranks */
@@ -327,9 +328,9 @@ struct shared_bundle_part {
     op_id last_gradient_sum; /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
-/* The documents of a sequence. first_sequence_with_same_documents: the lowest number of a sequence that has the same documents
- * as this one on every rank (documents_first_equal_sequence()). has_several_documents: the sequence has more than one document on
- * some rank. */
+/* The documents of a sequence. first_sequence_with_same_documents: the lowest number of a sequence that has the same
+ * documents as this one on every rank (documents_first_equal_sequence()). has_several_documents: the sequence has more
+ * than one document on some rank. */
 struct sequence_documents {
     uint32_t first_sequence_with_same_documents;
     bool has_several_documents;
@@ -667,8 +668,8 @@ void emit_deferred_gradients(struct emit *e, struct deferrals *deferrals);
  * again. Does nothing without that option, since pipelines that split backwards compute the deferred gradients in
  * actions of their own. */
 void emit_delayed_gradients(struct emit *e);
-/* Adds to the gradients of weights the late products (struct late_gradient_product) of all calls of emit_weight_grad() since
- * the last call. Does nothing if there are none. */
+/* Adds to the gradients of weights the late products (struct late_gradient_product) of all calls of emit_weight_grad()
+ * since the last call. Does nothing if there are none. */
 void emit_late_gradients(struct emit *e);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
 /* Emits y = a + b + bias on every row; an empty `bias` is left out. */

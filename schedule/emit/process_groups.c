@@ -38,8 +38,8 @@ static void add_axis(struct ir *ir, struct mesh_axes *axes, const struct mesh_pa
     axes->part[axes->count++] = *part;
 }
 
-/* Adds the group of the ranks along the axes in `mask`. Its ranks are in the order of a ring (order_among_ring_parts). Returns
- * IR_NONE16, and adds nothing, if the group would have one rank. */
+/* Adds the group of the ranks along the axes in `mask`. Its ranks are in the order of a ring (order_among_ring_parts).
+ * Returns IR_NONE16, and adds nothing, if the group would have one rank. */
 static uint16_t add_group(struct ir *ir, const char *name, const struct mesh_axes *axes,
                           uint32_t mask)
 {

@@ -68,7 +68,8 @@ static op_id emit_collective(struct emit *e, enum work_kind kind, struct view x,
     return emit_op_after(e, after, e->tensor.comm_stream, &work, &x, 1, &y, 1);
 }
 
-/* Emits the collective from x to y, one op for each piece (piece_count_of_collective()). cols: the columns of x and y. */
+/* Emits the collective from x to y, one op for each piece (piece_count_of_collective()). cols: the columns of x and
+ * y. */
 static void emit_collective_by_pieces(struct emit *e, enum work_kind kind, struct view x,
                                       struct view y, int64_t cols, enum tensor_rows order)
 {

@@ -1,7 +1,8 @@
 /* schedule/ir/id_map.h: a hash table that maps keys stored in a table to their rows.
  *
  * It uses open addressing. A slot keeps a row and 32 bits of the hash of its key, so the map grows without reading
- * keys. The caller compares keys: each row that id_map_next_row_with_hash() gives has a key with this hash, which may be another key.
+ * keys. The caller compares keys: each row that id_map_next_row_with_hash() gives has a key with this hash, which may
+ * be another key.
  *
  *     for (struct id_probe p = id_map_probe(&map, hash); id_map_next_row_with_hash(&map, &p);)
  *         if (table[p.row].key == key)

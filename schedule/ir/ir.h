@@ -112,10 +112,10 @@ struct stream {
 };
 
 /* One tensor of the model with its global shape, or one block of its rows if blocks are cut separately (q, k and v of
- * wqkv). axes_that_cut_rows_and_columns[k]: the mesh axes over which dimension k is cut. Columns are cut into equal parts. Rows are cut
- * into parts of ceil(rows / parts) rows; the last part may have fewer rows, but takes as many bytes as the others.
- * padded_rows: the number of rows that are cut in place of `rows`; those beyond `rows` are padding, not part of the
- * model. */
+ * wqkv). axes_that_cut_rows_and_columns[k]: the mesh axes over which dimension k is cut. Columns are cut into equal
+ * parts. Rows are cut into parts of ceil(rows / parts) rows; the last part may have fewer rows, but takes as many bytes
+ * as the others. padded_rows: the number of rows that are cut in place of `rows`; those beyond `rows` are padding, not
+ * part of the model. */
 struct tensor {
     const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */
     int64_t rows, cols;

@@ -4,8 +4,8 @@
 
 #include "schedule/ir/ir.h"
 
-/* The most rows of a table: ids have 32 bits in most tables, and 16 bits in those with ROWS_WITH_16_BIT_IDS_MAX. IR_NONE and IR_NONE16
- * are not ids. */
+/* The most rows of a table: ids have 32 bits in most tables, and 16 bits in those with ROWS_WITH_16_BIT_IDS_MAX.
+ * IR_NONE and IR_NONE16 are not ids. */
 #define ROWS_MAX ((uint64_t)UINT32_MAX - 1)
 #define ROWS_WITH_16_BIT_IDS_MAX ((uint64_t)IR_NONE16 - 1)
 

@@ -7,10 +7,10 @@
  *   whole    F0 F1 F2 F3 F F F F F4 F5 F6 F7 ...       (F, copies of F3, come in the gap)
  *
  * Each iteration has a value, which grows or falls by one along the run: the layer (or period of layers), or the unit.
- * In the whole list, the copies have the values from `iteration_value_of_first_copy` on, and the short list's values from
- * `iteration_value_of_first_copy` on are greater by copies_per_gap. An iteration of the short list refers to another by the
- * distance of their values, if that is at most `max_distance_of_iteration_values`, and otherwise by the other's place. The ids of ops
- * in the whole list follow from that.
+ * In the whole list, the copies have the values from `iteration_value_of_first_copy` on, and the short list's values
+ * from `iteration_value_of_first_copy` on are greater by copies_per_gap. An iteration of the short list refers to
+ * another by the distance of their values, if that is at most `max_distance_of_iteration_values`, and otherwise by the
+ * other's place. The ids of ops in the whole list follow from that.
  *
  * schedule/analysis/find_repeats.h finds the runs and proves that iterations around each gap are isomorphic. */
 #ifndef SCHEDULE_REPEATS_H
@@ -67,15 +67,15 @@ uint32_t repeats_op_id_in_whole_list(const struct repeats *repeats, uint32_t op)
 struct repeat_place repeats_place_of_referred_op(const struct repeats *repeats, uint32_t from,
                                                  uint32_t copy, uint32_t op);
 
-/* Returns the id, in the whole list, of the op whose place repeats_place_of_referred_op() returns for these arguments; if
- * `op` is in no run, the id of `op` itself. */
+/* Returns the id, in the whole list, of the op whose place repeats_place_of_referred_op() returns for these arguments;
+ * if `op` is in no run, the id of `op` itself. */
 uint32_t repeats_id_of_referred_op(const struct repeats *repeats, uint32_t from, uint32_t copy,
                                    uint32_t op);
 
 /* True if two references correspond: one to `op` from an iteration with the value `value`, and one to `other` from the
  * iteration with the value value + step. They correspond if both lead to the same op of an iteration at the same
- * distance of values. References that are not by distance (max_distance_of_iteration_values) correspond if they lead to the same
- * op. */
+ * distance of values. References that are not by distance (max_distance_of_iteration_values) correspond if they lead to
+ * the same op. */
 bool repeats_references_correspond(const struct repeats *repeats, uint32_t op, int32_t value,
                                    uint32_t other, int32_t step);
 

@@ -129,8 +129,9 @@ static void deal_token_copies_to_experts(const struct routing *r, uint32_t list,
     free(rest);
 }
 
-/* Fills order[experts] with the experts in the order in which slots are dealt to them: by number or, if spreads_experts_of_token,
- * shuffled by a fixed generator (splitmix64), so that the experts of a token are a sample of all. */
+/* Fills order[experts] with the experts in the order in which slots are dealt to them: by number or, if
+ * spreads_experts_of_token, shuffled by a fixed generator (splitmix64), so that the experts of a token are a sample of
+ * all. */
 static void fill_deal_order(const struct routing *r, uint32_t *order)
 {
     uint64_t state = r->expert_count;

@@ -10,8 +10,9 @@
  * With a capacity an expert takes at most ceil(factor n k / experts) copies of a rank's tokens, but not more than n,
  * and drops the others: those of the last tokens or, by probability, copies spread over all tokens. Probability does
  * not depend on the router's weights, since dealing replaces its choice. With padding each expert gets exactly that
- * many rows, some of which may be no copies. With `spreads_experts_of_token` slots are dealt to experts in a shuffled order, so that
- * the experts of a token are on as many ranks as chance would put them on; in the order of experts they are on more.
+ * many rows, some of which may be no copies. With `spreads_experts_of_token` slots are dealt to experts in a shuffled
+ * order, so that the experts of a token are on as many ranks as chance would put them on; in the order of experts they
+ * are on more.
  *
  * A caller who asks for a schedule makes one of these and passes it as `routing` of struct request; step_build() copies
  * it into the schedule. All memory comes from the arena that is passed. */

@@ -7,8 +7,8 @@
 #include "schedule/ir/needed.h"
 
 /* ir_axis_mask_of_name() returns, as a bit mask, the axes called `name`, or `name` followed by '_' and more.
- * ir_rank_index_along_axes() returns the index of a rank among all combinations of its coordinates along the axes of a mask,
- * where the first axis changes slowest, and sets *size to the number of combinations. */
+ * ir_rank_index_along_axes() returns the index of a rank among all combinations of its coordinates along the axes of a
+ * mask, where the first axis changes slowest, and sets *size to the number of combinations. */
 uint32_t ir_axis_mask_of_name(const struct ir *ir, const char *name);
 uint32_t ir_rank_index_along_axes(const struct ir *ir, uint32_t rank, uint32_t axes,
                                   uint32_t *size);
@@ -72,9 +72,10 @@ void row_use_list_sent_and_received(const struct ir *ir, const struct row_use *u
 const struct plan_round_data_of_rank *
 row_use_plan_part(const struct row_use *use, const struct document_list *list, uint32_t context);
 
-/* Both return NULL if all is well. row_use_why_round_is_missing() returns why there are no tiles for the round, or only tiles
- * of a plan that was made for a narrower window. row_use_why_unfit() returns why an op that moves rows does not fit:
- * its buffers are too small for the rows that ranks need from each other, or its parameters contradict each other. */
+/* Both return NULL if all is well. row_use_why_round_is_missing() returns why there are no tiles for the round, or only
+ * tiles of a plan that was made for a narrower window. row_use_why_unfit() returns why an op that moves rows does not
+ * fit: its buffers are too small for the rows that ranks need from each other, or its parameters contradict each
+ * other. */
 const char *row_use_why_round_is_missing(const struct ir *ir, const struct row_use *use);
 const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
                               const struct row_use *use);

@@ -18,8 +18,8 @@ static inline bool work_pairs_depend_on_rank(const struct work *work)
            work->attention.mask >= MASK_DOCUMENTS;
 }
 
-/* Returns why the schedule cannot have an op that work_pairs_depend_on_rank() accepts, in words that may follow "which"; NULL:
- * it can. */
+/* Returns why the schedule cannot have an op that work_pairs_depend_on_rank() accepts, in words that may follow
+ * "which"; NULL: it can. */
 const char *visible_why_unfit(const struct ir *ir);
 /* Returns why the parameters of an op do not fit the schedule, in words that may follow "and"; NULL: they fit. Call it
  * only if visible_why_unfit() returns NULL, and only for an op that work_pairs_depend_on_rank() or row_use_of_work()
@@ -34,7 +34,8 @@ struct visible_pieces {
 };
 
 /* Fills *pieces with the pieces of attention that the work computes on a rank; its old content is dropped.
- * work_pairs_depend_on_rank() must accept the work, and the schedule must have passed the verifier's rule `documents`. */
+ * work_pairs_depend_on_rank() must accept the work, and the schedule must have passed the verifier's rule
+ * `documents`. */
 void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces);
 /* Does what visible_pieces() does, as if the sequence were one document. */
@@ -43,8 +44,8 @@ void visible_pieces_as_one_document(const struct ir *ir, const struct work *work
 void visible_release(struct visible_pieces *pieces);
 
 /* The place (of ranks) whose attention has the most visible pairs in the step, recomputation included. Only ops count
- * that work_pairs_depend_on_rank() accepts. rank: the lowest rank of the place. pairs_over_mean: the pairs of the place,
- * divided by the mean over all places. If there are no pairs, it is place 0, and pairs_over_mean is 1. */
+ * that work_pairs_depend_on_rank() accepts. rank: the lowest rank of the place. pairs_over_mean: the pairs of the
+ * place, divided by the mean over all places. If there are no pairs, it is place 0, and pairs_over_mean is 1. */
 struct visible_fullest_place {
     uint32_t rank;
     double pairs_over_mean;

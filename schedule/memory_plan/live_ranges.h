@@ -62,11 +62,13 @@ uint64_t live_ranges_aligned_bytes(const struct ir *ir, uint32_t buffer);
 bool live_ranges_expand_repeats(struct live_ranges *live_ranges, const struct repeats *repeats,
                                 uint32_t role);
 
-/* Fills earliest_end_op_by_range from end_ops, and sets first_op and op_count: the ops of the role are begin .. begin + ops - 1. */
+/* Fills earliest_end_op_by_range from end_ops, and sets first_op and op_count: the ops of the role are begin .. begin +
+ * ops - 1. */
 void live_ranges_fill_first_ends(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 
 /* Returns the most bytes live at once if each live range lives until the first use that may reuse its bytes. No plan
- * can take fewer bytes. earliest_end_op_by_range must be filled, which live_ranges_of() and live_ranges_expand_repeats() do. */
+ * can take fewer bytes. earliest_end_op_by_range must be filled, which live_ranges_of() and
+ * live_ranges_expand_repeats() do. */
 uint64_t live_ranges_max_live_bytes(const struct live_ranges *live_ranges);
 
 static inline const uint32_t *live_ranges_end_ops(const struct live_ranges *t, uint32_t i)

@@ -12,8 +12,8 @@ struct size_packing {
     struct live_ranges *live_ranges;
     /* [range_count] for each live range, the first later one from which on all live ranges may reuse its bytes */
     uint32_t *bytes_free_again_from_range;
-    /* [2 * leaf_count] a binary tree: for each node, the greatest `bytes_free_again_from_range` of the placed live ranges in its
-     * leaves */
+    /* [2 * leaf_count] a binary tree: for each node, the greatest `bytes_free_again_from_range` of the placed live
+     * ranges in its leaves */
     uint32_t *max_occupied_until;
     uint32_t leaf_count;
     struct byte_block {

@@ -22,9 +22,9 @@ struct stage_span {
 struct stage_span multiplex_stages_of_subsequence(const struct choices *choices, uint32_t chunk,
                                                   uint32_t subsequence);
 
-/* The shared subsequences of a chunk are its first ones and its last ones. multiplex_shared_front_count() returns the number
- * of the first ones. multiplex_shared_back_begin() returns the first of the last ones; the number of all subsequences if there
- * are none. */
+/* The shared subsequences of a chunk are its first ones and its last ones. multiplex_shared_front_count() returns the
+ * number of the first ones. multiplex_shared_back_begin() returns the first of the last ones; the number of all
+ * subsequences if there are none. */
 uint32_t multiplex_shared_front_count(const struct choices *choices, uint32_t chunk);
 uint32_t multiplex_shared_back_begin(const struct choices *choices, uint32_t chunk);
 

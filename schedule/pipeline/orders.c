@@ -70,8 +70,8 @@ void order_one_f_one_b(struct actions *a, const struct choices *c, uint32_t stag
 
 /* Adds forward or backward number i of interleaved 1F1B (Narayanan et al., section 2.2): pp units go through the
  * stage's first chunk, the same units through its second, and so on; the number of units is a multiple of pp. In the
- * backward the chunks come in reverse order, and the units of each chunk in the order of unit_of_nth_backward(). with_next:
- * the next action is emitted beside this forward. */
+ * backward the chunks come in reverse order, and the units of each chunk in the order of unit_of_nth_backward().
+ * with_next: the next action is emitted beside this forward. */
 static void add_interleaved(struct actions *a, const struct choices *c, enum action_kind kind,
                             uint32_t i, bool with_next)
 {

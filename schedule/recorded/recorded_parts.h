@@ -84,8 +84,8 @@ struct view recorded_make_wire_buffer(struct recorded_schedule_builder *m,
 /* Lays the ranks on a mesh. Every group of all recordings must consist of whole axes of this mesh, and so must the
  * ranks that were recorded; otherwise it is an error. */
 enum status recorded_make_mesh(struct recorded_schedule_builder *m);
-/* Sets m->schedule_group_by_program_group for the groups of the current recording. Adds to the schedule those groups that no earlier
- * recording has. */
+/* Sets m->schedule_group_by_program_group for the groups of the current recording. Adds to the schedule those groups
+ * that no earlier recording has. */
 void recorded_add_groups(struct recorded_schedule_builder *m);
 /* Adds the role of the current recording: the ranks that it represents. A single recording represents all ranks, and
  * adds no role. */

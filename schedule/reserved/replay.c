@@ -253,8 +253,8 @@ struct replay_pass {
     struct repeated_copies copies;
     /* the op with which the next copy begins; IR_NONE: there is none */
     uint32_t first_op_of_next_copy;
-    /* hashes of the allocator's state (hash_of_allocator_state_at()) before the last STATES copies of this run: before copy n
-     * at n modulo STATES */
+    /* hashes of the allocator's state (hash_of_allocator_state_at()) before the last STATES copies of this run: before
+     * copy n at n modulo STATES */
     uint64_t states_before_copies[STATES];
 };
 

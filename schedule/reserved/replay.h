@@ -44,8 +44,8 @@ enum { REPLAY_STEPS = 2 };
 
 /* Allocates and frees the buffers of one memory for REPLAY_STEPS steps, and stops after a step that exceeds the
  * allocator's limit. Only the first step allocates persistent buffers. Iterations in which the allocator would repeat
- * what it did in earlier ones are left out. allocates_gathers_in_own_pool: gathered parameters are allocated on the stream of
- * gathers. */
+ * what it did in earlier ones are left out. allocates_gathers_in_own_pool: gathered parameters are allocated on the
+ * stream of gathers. */
 void replay_run(const struct replay *replay, enum memory memory, bool allocates_gathers_in_own_pool,
                 struct caching_allocator *allocator);
 

@@ -55,8 +55,8 @@ static inline uint32_t write_buffer(struct role_writer *f, uint32_t from)
     return to;
 }
 
-/* Copies the columns of ops to their new rows; write_operands_and_waits_of_op() later sets their operands and waits. Ops often have
- * consecutive ids, and those are copied together. */
+/* Copies the columns of ops to their new rows; write_operands_and_waits_of_op() later sets their operands and waits.
+ * Ops often have consecutive ids, and those are copied together. */
 static void copy_op_columns(struct role_writer *f, const struct op_list *list)
 {
     struct op_table *out = &f->output->op;

@@ -81,9 +81,9 @@ static int64_t memory_accesses_per_element(const struct emit *e, enum chain chai
 }
 
 /* Returns the number of parts into which the rows of the first product are cut. It is 2 if selective checkpointing
- * saves only one of w1 and w3, unless pieces save only their input (ffn_pieces_save_only_input()). Here w1 and w3 are one
- * product, so the results of half of its rows are saved instead, which takes the same bytes and flops; the other part
- * is recomputed. Else it is 1. */
+ * saves only one of w1 and w3, unless pieces save only their input (ffn_pieces_save_only_input()). Here w1 and w3 are
+ * one product, so the results of half of its rows are saved instead, which takes the same bytes and flops; the other
+ * part is recomputed. Else it is 1. */
 static uint32_t saved_up_product_divisor(const struct emit *e, int64_t rows)
 {
     const struct products_with_kept_results keeps = kept_products_of(e->choices);
@@ -99,9 +99,9 @@ static int64_t rows_for_extra_kept_bytes(const struct emit *e, int64_t rows)
     return rows * e->kept_extra_bytes.act / 2;
 }
 
-/* True if selective checkpointing keeps the whole result of the first product. The rows of rows_for_extra_kept_bytes(), which are
- * recomputed, cannot be in its buffer then. They are added to the gradient of the activation's result, which exists
- * when the most memory is in use. */
+/* True if selective checkpointing keeps the whole result of the first product. The rows of rows_for_extra_kept_bytes(),
+ * which are recomputed, cannot be in its buffer then. They are added to the gradient of the activation's result, which
+ * exists when the most memory is in use. */
 static bool keeps_whole_up_product_result(const struct emit *e, uint32_t parts)
 {
     return kept_products_of(e->choices).up && parts == 1;
@@ -121,8 +121,8 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, f = model->ffn, width = is_gated(e) ? 2 * f : f;
     uint32_t parts = saved_up_product_divisor(e, rows);
-    /* The rows of rows_for_extra_kept_bytes() for all parts are added to the buffer of the last part: if any part is recomputed,
-     * that one is. */
+    /* The rows of rows_for_extra_kept_bytes() for all parts are added to the buffer of the last part: if any part is
+     * recomputed, that one is. */
     int64_t beside = keeps_whole_up_product_result(e, parts) || ffn_pieces_save_only_input(e)
                          ? 0
                          : rows_for_extra_kept_bytes(e, rows);

@@ -80,9 +80,9 @@ static inline bool touched_by_earlier_operand(const struct ir *ir, uint32_t op, 
 void slots_of_operand(const struct buffer_slots *slots, const struct ir *ir, uint32_t operand,
                       uint32_t *buffer, uint32_t *from, uint32_t *to);
 
-/* Sets of ranks are named by numbers. 0 is the empty set, and equal sets have equal numbers. ranks_running_with_guard() returns
- * the set of a role's ranks that run ops with a guard (IR_NONE16: all of the role). The next three return the union,
- * difference and intersection of two sets. */
+/* Sets of ranks are named by numbers. 0 is the empty set, and equal sets have equal numbers. ranks_running_with_guard()
+ * returns the set of a role's ranks that run ops with a guard (IR_NONE16: all of the role). The next three return the
+ * union, difference and intersection of two sets. */
 uint32_t ranks_running_with_guard(struct verifier *v, uint32_t role, uint16_t guard);
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_difference(struct verifier *v, uint32_t a, uint32_t b);

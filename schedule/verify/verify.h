@@ -41,9 +41,9 @@ const char *verify_rule_name(size_t rule);
 const char *verify_rule_guarantee(size_t rule);
 
 /* Runs all rules. Returns STATUS_NO if one fails: then diag has a message for each failure, "name: error: rule: what",
- * at most VERIFY_MESSAGES_SHOWN_MAX for each rule, and a note with the number of further failures. name: the schedule's name in
- * messages. limits, report and diag may be NULL. The schedule does not change, except for the look-up tables of its
- * names. */
+ * at most VERIFY_MESSAGES_SHOWN_MAX for each rule, and a note with the number of further failures. name: the schedule's
+ * name in messages. limits, report and diag may be NULL. The schedule does not change, except for the look-up tables of
+ * its names. */
 enum status verify(const struct ir *ir, const struct verify_arena_limits *limits, const char *name,
                    struct verify_report *report, struct diag *diag);
 

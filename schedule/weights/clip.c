@@ -48,9 +48,9 @@ static void reduce_partial_gradients(struct emit *e, uint32_t b)
 }
 
 /* Emits the passes over the rows of other tensor ranks in a gradient of bundle `b`: the sum of their squares, and their
- * scaling. There are such rows (gradient_rows_of_other_ranks) if each rank makes the whole gradient of a weight, and takes its own
- * rows only when AdamW reads them. The sum only stands for the norm in the scaling here: the norm of all gradients
- * counts the rows on the ranks that own them. */
+ * scaling. There are such rows (gradient_rows_of_other_ranks) if each rank makes the whole gradient of a weight, and
+ * takes its own rows only when AdamW reads them. The sum only stands for the norm in the scaling here: the norm of all
+ * gradients counts the rows on the ranks that own them. */
 static void emit_clip_rows_of_others(struct emit *e, uint32_t b)
 {
     struct view read[2] = {e->weights.bundle[b].gradient_rows_of_other_ranks};

@@ -44,10 +44,11 @@ void remote_write_own_gradients_again(struct emit *e);
 buffer_id remote_receive_params(struct emit *e, struct unit_chunk_pass pass, uint32_t bundle,
                                 op_id *op);
 /* Emits the sum of a shared unit's gradient over the stages that share the unit, and returns the op. Sets
- * remote_grad->gradient_sum_to_add to the buffer of the sum if this stage must add it to its own gradient, else to IR_NONE. */
+ * remote_grad->gradient_sum_to_add to the buffer of the sum if this stage must add it to its own gradient, else to
+ * IR_NONE. */
 op_id remote_sum_gradients(struct emit *e, struct remote_grad *remote_grad);
-/* Emits the addition of the sum remote_grad->gradient_sum_to_add, which must exist, to this stage's own gradient or to its part
- * of it. */
+/* Emits the addition of the sum remote_grad->gradient_sum_to_add, which must exist, to this stage's own gradient or to
+ * its part of it. */
 void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote_grad);
 /* Emits the messages that return parts of gradients to their owners, which add them to their gradients. last_unshared:
  * the stage's last op on a unit that it does not share, for which receives wait; IR_NONE: there is none. */

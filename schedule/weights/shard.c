@@ -90,8 +90,8 @@ static struct weight_use_run *use_run_continued_by_op(const struct shard *s,
                                                                                         : NULL;
 }
 
-/* Returns the count-th run before run r among the runs whose bundles are of the same kind as that of r (bundle_kind_of_use_run());
- * IR_NONE: there are fewer. count 0: run r itself. */
+/* Returns the count-th run before run r among the runs whose bundles are of the same kind as that of r
+ * (bundle_kind_of_use_run()); IR_NONE: there are fewer. count 0: run r itself. */
 static uint32_t run_of_same_kind_before(const struct shard *s, uint32_t r, uint32_t count)
 {
     const uint32_t kind = bundle_kind_of_use_run(s, r);
@@ -225,9 +225,9 @@ static bool bundle_stays_gathered_after_run(const struct shard *s, const struct 
     return stage;
 }
 
-/* Finds the runs that use what an earlier run of the bundle gathered. If the profile's `reuses_params_within_elements` is above
- * 0 (DeepSpeed's stage3_max_reuse_distance), these are the runs before which at most that many elements of other
- * bundles were read since the earlier run. They are runs of the last layers and of the head, between forward and
+/* Finds the runs that use what an earlier run of the bundle gathered. If the profile's `reuses_params_within_elements`
+ * is above 0 (DeepSpeed's stage3_max_reuse_distance), these are the runs before which at most that many elements of
+ * other bundles were read since the earlier run. They are runs of the last layers and of the head, between forward and
  * backward. Further cases are those of runs_use_same_root_gather() and bundle_stays_gathered_after_run(). */
 static void find_runs_that_reuse_gathers(struct shard *s, const struct op_list *list)
 {
@@ -281,8 +281,8 @@ static buffer_id own_part_in_8_bits_to_gather(struct emit *e, uint32_t b)
 /* Emits the gather of the parameters of run r before the op at position i (if the weights are sent to other stages,
  * their transfer, by remote_receive_params()); if an earlier run's gather serves run r, emits nothing. Among the runs
  * of bundles of the same kind, the gather starts after the end of the run prefetch_layers + 1 before r, whose memory it
- * may reuse. With the profile's switch weight_collectives_block_issue a gather, but not such a transfer, starts after the op
- * at position i - 1 instead. */
+ * may reuse. With the profile's switch weight_collectives_block_issue a gather, but not such a transfer, starts after
+ * the op at position i - 1 instead. */
 static void emit_gather_of_run(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
 {
     struct emit *e = s->e;
@@ -468,7 +468,8 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
 
 /* Begins the gradients that `op`, at position i, is the first to write, and moves *next past their rows. Before `op`,
  * for each of them: adds the reduced parts of the gradients two or more rows before it to the kept parts, and zeroes
- * its padding. If shard_write_waits_for_reduction() says so, `op` waits for the reduction of the gradient two rows before it. */
+ * its padding. If shard_write_waits_for_reduction() says so, `op` waits for the reduction of the gradient two rows
+ * before it. */
 static void begin_gradients_written_by_op(struct shard *s, uint32_t i, uint32_t op, uint32_t *next)
 {
     for (; *next < s->gradient_count && s->gradient[*next].first_position == i; ++*next) {

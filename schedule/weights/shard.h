@@ -88,9 +88,9 @@ static inline op_id shard_list_emitted(struct shard *s)
 }
 
 /* --- functions of schedule/weights/reduce.c --- */
-/* Emits the work of a framework's host thread between backward and optimizer, if the profile has any (host_before_optimizer_s),
- * there are several ranks, and a gradient has been reduced. To read the norm of all gradients, the host waits for the
- * stream of the last reduction; then all ranks meet in a barrier. */
+/* Emits the work of a framework's host thread between backward and optimizer, if the profile has any
+ * (host_before_optimizer_s), there are several ranks, and a gradient has been reduced. To read the norm of all
+ * gradients, the host waits for the stream of the last reduction; then all ranks meet in a barrier. */
 void shard_wait_between_backward_and_step(struct shard *s);
 /* True if the first write to the gradient in this row waits for the reduction of the gradient two rows before it. */
 bool shard_write_waits_for_reduction(const struct shard *s, uint32_t row);
@@ -104,14 +104,15 @@ void shard_add_reduced_parts_to_kept(struct shard *s, uint32_t end, uint32_t i);
 /* Sums the gradient of a tied embedding that two stages hold over the first and the last stage. Call it after all other
  * reductions, since these stages finish their parts at very different times. */
 void shard_reduce_tied_embedding(struct shard *s);
-/* Adds the sum of the gradient last_two_summed_gradients[k] to the stage's own gradient, if this stage is to add it (gradient_sum_to_add),
- * and sets last_two_summed_gradients[k] to IR_NONE. Call it once computation need not wait for the sum. */
+/* Adds the sum of the gradient last_two_summed_gradients[k] to the stage's own gradient, if this stage is to add it
+ * (gradient_sum_to_add), and sets last_two_summed_gradients[k] to IR_NONE. Call it once computation need not wait for
+ * the sum. */
 void shard_add_remote_sum(struct shard *s, uint32_t k);
 /* Returns the last op that adds to a gradient of units which this stage does not share; IR_NONE: there is none. */
 op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list);
 /* Reduces the gradients to which `op`, at position i, is the last to add; each once, even if the op writes several
- * parts of it. Gradients of shared units are summed over the unit's stages. Others are left for shard_reduce_in_bundle_order()
- * if all are reduced at the end. */
+ * parts of it. Gradients of shared units are summed over the unit's stages. Others are left for
+ * shard_reduce_in_bundle_order() if all are reduced at the end. */
 void shard_emit_reductions_due_at_op(struct shard *s, uint32_t i, uint32_t op);
 /* True if all stages must reduce and update in the order of the bundles. Stages that share subsequences must: they use
  * weights in different orders, and add to gradients until the end. */

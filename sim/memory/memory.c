@@ -151,8 +151,9 @@ static bool nodes_have_same_classes(const struct cluster *cluster, const struct 
                   ranks_a * sizeof *result->class_of_rank) == 0;
 }
 
-/* Finds the peaks of the host memory of one node, summed over its ranks, and raises result->peak_node_by_host_memory to them. Returns
- * false, with the peaks unchanged, if the changes do not repeat around the periods that a short list leaves out. */
+/* Finds the peaks of the host memory of one node, summed over its ranks, and raises result->peak_node_by_host_memory to
+ * them. Returns false, with the peaks unchanged, if the changes do not repeat around the periods that a short list
+ * leaves out. */
 static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
                             struct sim_result *result, uint32_t node,
                             const struct host_memory_changes_of_node *host)
@@ -191,8 +192,8 @@ static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
     return repeats;
 }
 
-/* Fills result->peak_node_by_host_memory with the highest peaks of any node. A node with the classes of an earlier one is skipped,
- * since its peaks are the same. Returns false if find_node_peaks() does. */
+/* Fills result->peak_node_by_host_memory with the highest peaks of any node. A node with the classes of an earlier one
+ * is skipped, since its peaks are the same. Returns false if find_node_peaks() does. */
 static bool find_host_peaks(const struct ir *ir, const struct cluster *cluster,
                             const struct live_buffers *buffers_of_role, struct sim_result *result)
 {

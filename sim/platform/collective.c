@@ -29,9 +29,9 @@ static int link_nearness(const struct platform *p, uint32_t a, uint32_t b)
     return c->socket_of_switch[switch_a] == c->socket_of_switch[switch_b] ? NEAR_SOCKET : NEAR_FAR;
 }
 
-/* Numbers of the caps: limits in bytes/s of a rank's flows (LINK_RATE_CAP_OF_FLOW). The flow to one peer has CAP_PAIR; the flow
- * to all peers at one distance in the domain has CAP_NEAR + NEAR_...; the flow to other domains has CAP_NETWORK, or
- * CAP_NETWORK + 1 if these are on other leaf switches. Caps of pairs are numbered on their own
+/* Numbers of the caps: limits in bytes/s of a rank's flows (LINK_RATE_CAP_OF_FLOW). The flow to one peer has CAP_PAIR;
+ * the flow to all peers at one distance in the domain has CAP_NEAR + NEAR_...; the flow to other domains has
+ * CAP_NETWORK, or CAP_NETWORK + 1 if these are on other leaf switches. Caps of pairs are numbered on their own
  * (PLATFORM_CAP_OF_RANK_PAIR); the other caps of a rank begin CAP_STRIDE after those of the rank before it. */
 enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP_NETWORK + 2 };
 
@@ -149,8 +149,8 @@ static double part_inside_domains_s(const struct collective_call *f)
     return f->bytes * f->members->largest_domain_size / f->members->member_count / channels;
 }
 
-/* Returns the probability that, of `experts` experts, `copies` that are drawn without repetition contain at least one of
- * the rank's `own`. */
+/* Returns the probability that, of `experts` experts, `copies` that are drawn without repetition contain at least one
+ * of the rank's `own`. */
 static double probability_of_any_own_expert(int64_t experts, int64_t copies, double own)
 {
     double missed = 1;
@@ -349,8 +349,8 @@ static double add_exchange(const struct collective_call *f)
     return members_latency_s(f->platform, m) + in_turn;
 }
 
-/* Adds the rings of a gather or of a reduce-scatter. port_bytes: the bytes that leave each port and the bytes that enter
- * it, which are all bytes of the result or of the operand except the port's own part. Returns the latency. */
+/* Adds the rings of a gather or of a reduce-scatter. port_bytes: the bytes that leave each port and the bytes that
+ * enter it, which are all bytes of the result or of the operand except the port's own part. Returns the latency. */
 static double add_gather_rings(const struct collective_call *f, double port_bytes)
 {
     rings_add_flows(f->platform, f->flows, f->members, port_bytes);

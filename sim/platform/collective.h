@@ -11,9 +11,10 @@
 #include "sim/platform/message.h"
 #include "sim/platform/rings.h"
 
-/* The bytes of an exchange between each pair of members. bytes_by_member_pair[from * members + to]: by index in the group.
- * counts_all_as_largest: every member counts as many bytes as the member that has the most, separately for each sort of
- * peers: those of its domain, by distance; those of other domains on its leaf switch; those on other leaf switches. */
+/* The bytes of an exchange between each pair of members. bytes_by_member_pair[from * members + to]: by index in the
+ * group. counts_all_as_largest: every member counts as many bytes as the member that has the most, separately for each
+ * sort of peers: those of its domain, by distance; those of other domains on its leaf switch; those on other leaf
+ * switches. */
 struct exchange_bytes {
     const double *bytes_by_member_pair;
     bool counts_all_as_largest;

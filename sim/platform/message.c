@@ -2,8 +2,8 @@
 
 /* Returns the rate in bytes/s between two ranks of a communicator of `ranks` ranks. The number of channels that NCCL
  * gives a send or receive falls with the size of the communicator, so that an exchange with all ranks uses each channel
- * once or a few times (src/enqueue.cc). So the rate that was measured among ranks_from_which_peer_rate_holds ranks grows in
- * a smaller communicator, up to the rate of a pair in an all-to-all. */
+ * once or a few times (src/enqueue.cc). So the rate that was measured among ranks_from_which_peer_rate_holds ranks
+ * grows in a smaller communicator, up to the rate of a pair in an all-to-all. */
 static double pair_bytes_per_s(const struct fabric *fabric, uint32_t ranks)
 {
     double reached = fabric->peer_bytes_per_s, most = fabric->all_to_all_peer_bytes_per_s;

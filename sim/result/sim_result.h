@@ -64,8 +64,8 @@ struct sim_counts {
 struct sim_result {
     double step_s;
     /* For a short list (ir->repeats), start and end times are those of the short list, and step_s, loads, counts and
-     * peaks those of the whole list. has_unsteady_repeats: the times of the whole list do not follow from the short list's, and
-     * no number here is valid. */
+     * peaks those of the whole list. has_unsteady_repeats: the times of the whole list do not follow from the short
+     * list's, and no number here is valid. */
     bool has_unsteady_repeats;
     double *period_s; /* [runs of ir->repeats] the time of each copy */
     /* when the simulated list ends; of a short list this is not the whole step */

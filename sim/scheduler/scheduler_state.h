@@ -83,9 +83,9 @@ struct channel_state {
     uint32_t side_begin, side_count;
 };
 
-/* Values of scheduler.unended_dependencies_by_op[]. Before an op starts: the number of its dependencies that have not ended, of
- * which its issue by the host is one; 0 while its kernel runs. For a communication op that has started: OP_ARRIVED +
- * the number of its events that have not ended. OP_ENDED: the end of the op is known. */
+/* Values of scheduler.unended_dependencies_by_op[]. Before an op starts: the number of its dependencies that have not
+ * ended, of which its issue by the host is one; 0 while its kernel runs. For a communication op that has started:
+ * OP_ARRIVED + the number of its events that have not ended. OP_ENDED: the end of the op is known. */
 enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
 
 struct scheduler {

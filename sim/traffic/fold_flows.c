@@ -163,8 +163,8 @@ static bool factor_flow_counts(struct quotient *q)
     return true;
 }
 
-/* Sets common_denominator_of_copies so that all k(F) become whole. Returns false if it would exceed COPIES_MAX, or if a class would run
- * more copies than it has flows. */
+/* Sets common_denominator_of_copies so that all k(F) become whole. Returns false if it would exceed COPIES_MAX, or if a
+ * class would run more copies than it has flows. */
 static bool scale_copies_to_whole_numbers(struct quotient *q)
 {
     enum { COPIES_MAX = 4096 };
@@ -184,9 +184,9 @@ static bool scale_copies_to_whole_numbers(struct quotient *q)
     return true;
 }
 
-/* Keeps one flow of each class F, of which common_denominator_of_copies * k(F) copies run, on one link of each class L, whose bandwidth
- * is multiplied by common_denominator_of_copies / s(L). If factor_flow_counts() or scale_copies_to_whole_numbers() fails, it keeps all flows of
- * the component. */
+/* Keeps one flow of each class F, of which common_denominator_of_copies * k(F) copies run, on one link of each class L,
+ * whose bandwidth is multiplied by common_denominator_of_copies / s(L). If factor_flow_counts() or
+ * scale_copies_to_whole_numbers() fails, it keeps all flows of the component. */
 static void fold_component(struct flow_fold_maker *f, struct fold *fold, struct quotient *q,
                            const struct index *links_of_component, uint32_t component)
 {

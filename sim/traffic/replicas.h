@@ -19,9 +19,9 @@
 /* Returns the mesh of the ranks that are planned: the schedule's own mesh where nothing repeats. */
 struct mesh replicas_planned_mesh(const struct ir *ir, const struct cluster *cluster);
 
-/* The planned ranks are one replica; `planned` is its mesh, `all` the mesh of all ranks. replicas_rank_in_full_mesh() returns
- * the rank in `all` of planned rank `row`; replicas_row_in_planned_mesh() returns the planned rank that does the same as `rank`
- * of `all`. */
+/* The planned ranks are one replica; `planned` is its mesh, `all` the mesh of all ranks. replicas_rank_in_full_mesh()
+ * returns the rank in `all` of planned rank `row`; replicas_row_in_planned_mesh() returns the planned rank that does
+ * the same as `rank` of `all`. */
 uint32_t replicas_rank_in_full_mesh(const struct mesh *all, const struct mesh *planned,
                                     uint32_t row);
 uint32_t replicas_row_in_planned_mesh(const struct mesh *all, const struct mesh *planned,

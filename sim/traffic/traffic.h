@@ -57,7 +57,8 @@ struct comm_class {
     uint32_t *shape_by_variant;
     size_t variant_capacity;
     uint32_t *op_count; /* [role_count] the number of ops of the comm class in each role */
-    /* [role_count] where the ids of a role's ops of the comm class begin in traffic.ops_by_comm_class[]; they are ascending */
+    /* [role_count] where the ids of a role's ops of the comm class begin in traffic.ops_by_comm_class[]; they are
+     * ascending */
     uint32_t *op_begin;
 };
 

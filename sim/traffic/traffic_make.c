@@ -25,8 +25,8 @@ void traffic_release(struct traffic *traffic)
     *traffic = (struct traffic){0};
 }
 
-/* The largest number of ops for which an op may wait: struct scheduler's unended_dependencies_by_op[] counts them in 16 bits,
- * and values from OP_ARRIVED on mean something else. */
+/* The largest number of ops for which an op may wait: struct scheduler's unended_dependencies_by_op[] counts them in 16
+ * bits, and values from OP_ARRIVED on mean something else. */
 enum { WAITS_MAX = 32000 };
 
 /* Fills, for each rank of traffic->mesh, the schedule's rank that it is, and that rank's role. */

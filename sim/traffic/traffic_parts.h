@@ -11,8 +11,8 @@ void traffic_add_comms(struct traffic *traffic);
 enum status traffic_check_groups(const struct traffic *traffic, const char *name,
                                  struct diag *diag);
 
-/* Fills channels, participants, and the arrays that give each rank's channels (traffic_channels.c). Fails if a rank runs
- * a send or a receive and its group has no member at the op's distance. */
+/* Fills channels, participants, and the arrays that give each rank's channels (traffic_channels.c). Fails if a rank
+ * runs a send or a receive and its group has no member at the op's distance. */
 enum status traffic_add_channels(struct traffic *traffic, const char *name, struct diag *diag);
 
 /* Fills transfers and flows (traffic_transfers.c). */

@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A candidate is checked once in DAYS days (check_is_sampled_today()), a long step once in LONG_DAYS. Under a sanitizer check_is_sampled_today()
- * multiplies the days by four; the long steps are few, so their days are fewer there. */
+/* A candidate is checked once in DAYS days (check_is_sampled_today()), a long step once in LONG_DAYS. Under a sanitizer
+ * check_is_sampled_today() multiplies the days by four; the long steps are few, so their days are fewer there. */
 enum {
     DAYS = 12,
 #ifdef __SANITIZE_ADDRESS__
@@ -50,8 +50,8 @@ static const struct question {
      "lognormal:2K,1.8"},
 };
 
-/* Loads the model and the cluster of questions[i], and fills in the request. Returns false, and fails a check, if there is
- * a message. */
+/* Loads the model and the cluster of questions[i], and fills in the request. Returns false, and fails a check, if there
+ * is a message. */
 static bool load_search_question(struct setup *setup, size_t i, struct diag *diag)
 {
     char fields[32];
@@ -74,8 +74,8 @@ static bool load_search_question(struct setup *setup, size_t i, struct diag *dia
 }
 
 /* Checks that no repair (a configuration that is tried when the request does not fit) needs less host memory than the
- * request, and that the last repair needs the least GPU memory, within RESERVED_VERDICT_MARGIN of the memory that is available.
- * This does not hold where activations are offloaded by ratio. */
+ * request, and that the last repair needs the least GPU memory, within RESERVED_VERDICT_MARGIN of the memory that is
+ * available. This does not hold where activations are offloaded by ratio. */
 static void check_repairs_need_less_memory(const char *label, const struct setup *setup,
                                            const struct request *request,
                                            const struct prediction *unrepaired)

@@ -2,8 +2,8 @@
  *
  * A schedule with one op of each kind of communication is written for the number of ranks in `ranks`. Its buffers are
  * named after what they hold after the step: `in` and `odd` are inputs, `exchanged` the result of an all-to-all, and so
- * on (expected()). Each buffer of a rank is filled with input_of_rank() before the step and compared with expected() after it.
- * Included by test files only. */
+ * on (expected()). Each buffer of a rank is filled with input_of_rank() before the step and compared with expected()
+ * after it. Included by test files only. */
 #ifndef TESTS_EXEC_COMM_CASES_H
 #define TESTS_EXEC_COMM_CASES_H
 

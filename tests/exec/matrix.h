@@ -1,11 +1,11 @@
 /* tests/exec/matrix.h: combinations of choices, and the check that each computes exact gradients.
  *
  * A factor is a choice of a step, such as the strategy; its levels are the values that it may take, by number from 0. A
- * product (struct matrix_row) is one level of every factor, and so a whole configuration. Factors that have a registry or
- * an enumeration (strategies, profiles, weights and others) take their levels from it, so a new entry is covered without
- * new test code. resolve_choices() decides which products are legal. A greedy search over seeded draws finds rows, which
- * are legal products, such that each legal pair of levels of two factors is in one of them (rows_covering_pairs()). Then
- * check_rows() builds, verifies and executes each row. Included by test files only. */
+ * product (struct matrix_row) is one level of every factor, and so a whole configuration. Factors that have a registry
+ * or an enumeration (strategies, profiles, weights and others) take their levels from it, so a new entry is covered
+ * without new test code. resolve_choices() decides which products are legal. A greedy search over seeded draws finds
+ * rows, which are legal products, such that each legal pair of levels of two factors is in one of them
+ * (rows_covering_pairs()). Then check_rows() builds, verifies and executes each row. Included by test files only. */
 #ifndef TESTS_EXEC_MATRIX_H
 #define TESTS_EXEC_MATRIX_H
 
@@ -303,8 +303,8 @@ static inline size_t index_of_level(int factor, uint8_t level)
     return (size_t)factor * LEVELS_MAX + level;
 }
 
-/* Draws a level of each factor. Degrees and other choices of which few values are legal together are left open, level 0,
- * in half of the draws. */
+/* Draws a level of each factor. Degrees and other choices of which few values are legal together are left open, level
+ * 0, in half of the draws. */
 static inline struct matrix_row draw_product(const struct factors *factors,
                                              struct check_random *random)
 {

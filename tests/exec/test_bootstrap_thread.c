@@ -102,7 +102,8 @@ static void a_process_that_ends_is_noticed(void)
 
 enum { VARIABLES = 6 };
 
-/* The place in the run that follows from the environment: rank, processes, rank on the machine; where rank 0 listens. */
+/* The place in the run that follows from the environment: rank, processes, rank on the machine; where rank 0
+ * listens. */
 static const struct {
     const char *label, *variable[VARIABLES]; /* name=value */
     uint32_t rank, size, local;

@@ -1,5 +1,5 @@
-/* tests/exec/test_cuda_emulated_products.c: products of the CUDA backend in 16 and in 8 bits by the emulated cuBLASLt: what
- * they compute, where their scales lie, and what is refused. */
+/* tests/exec/test_cuda_emulated_products.c: products of the CUDA backend in 16 and in 8 bits by the emulated cuBLASLt:
+ * what they compute, where their scales lie, and what is refused. */
 #include "exec/cuda/cuda.h"
 #include "exec/number.h"
 #include "tests/exec/emulator/emulator.h"
@@ -157,8 +157,8 @@ static void products_of_8_bits_have_scales_of_blocks(void)
 enum { STEP_M = 16, STEP_N = 32, STEP_K = 144 }; /* k has a whole block of 128 and a part of one */
 
 /* Returns element i of x and of w. The largest number differs between rows and between blocks of k. E4M3 holds every
- * number exactly, because all scales are powers of two: the largest number of a block is 3.5 times such a power, and the
- * largest of the type is 448 = 128 x 3.5. */
+ * number exactly, because all scales are powers of two: the largest number of a block is 3.5 times such a power, and
+ * the largest of the type is 448 = 128 x 3.5. */
 static double matmul_input_element(uint64_t i)
 {
     const uint64_t row = i / STEP_K, block = i % STEP_K / 128;

@@ -1,5 +1,5 @@
-/* tests/exec/test_cuda_emulated_versions.c: versions of NVIDIA's libraries that are known to be wrong are refused, or not
- * asked for what they do wrong (exec/cuda/versions.h). */
+/* tests/exec/test_cuda_emulated_versions.c: versions of NVIDIA's libraries that are known to be wrong are refused, or
+ * not asked for what they do wrong (exec/cuda/versions.h). */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/versions.h"
 #include "tests/check.h"

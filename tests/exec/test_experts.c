@@ -85,8 +85,8 @@ static void dispatchers_compute_the_reference(void)
     check_rows_with_setting(set_dispatcher);
 }
 
-/* Under profile neutral the activation of experts multiplies its results by the weights of copies, so that these weights
- * travel with the rows. */
+/* Under profile neutral the activation of experts multiplies its results by the weights of copies, so that these
+ * weights travel with the rows. */
 static void weighted_activations_compute_the_reference(void)
 {
     /* of each row: every dispatcher, without and with shared experts */

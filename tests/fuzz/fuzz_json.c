@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_json.c: whatever the text, json_parse() ends in a document of which every value can be reached and has
- * a line, or in exactly one message. */
+/* tests/fuzz/fuzz_json.c: whatever the text, json_parse() ends in a document of which every value can be reached and
+ * has a line, or in exactly one message. */
 #include "base/json.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -37,8 +37,8 @@ static double ring_s(const struct loongtrain_ring *ring, enum work_kind kind)
 }
 
 /* LoongTrain's published times for hp 8, cp 8, GQA 32/8 on 64 A100, per layer. forward_s: the time by which selective
- * checkpoint++, which does not recompute attention, shortens a step (Table 6). forward_and_backward_s: forward and backward of the
- * attention operator without its all-to-alls (Table 4). */
+ * checkpoint++, which does not recompute attention, shortens a step (Table 6). forward_and_backward_s: forward and
+ * backward of the attention operator without its all-to-alls (Table 4). */
 static const struct {
     int64_t tokens;
     double forward_s, forward_and_backward_s;

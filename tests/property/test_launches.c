@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each day draws requests of its own (check_is_sampled_today()), until A_DAY that the framework can express have been read back;
- * at night it is A_NIGHT of all. */
+/* Each day draws requests of its own (check_is_sampled_today()), until A_DAY that the framework can express have been
+ * read back; at night it is A_NIGHT of all. */
 enum { TRIES = 100000, DAYS = 8, A_DAY = 12, A_NIGHT = 100 };
 
 /* Models that the settings of each framework can describe. */

@@ -10,8 +10,8 @@
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
 
-/* Resolves the choices of a request and builds its schedule. Returns false, and fails a check with the messages, if that
- * is not possible. */
+/* Resolves the choices of a request and builds its schedule. Returns false, and fails a check with the messages, if
+ * that is not possible. */
 static inline bool composed_build(struct ir *ir, struct choices *choices,
                                   const struct request *request, const char *label)
 {

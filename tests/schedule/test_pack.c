@@ -333,9 +333,10 @@ static uint32_t op_with_most_bytes(const struct live_ranges *t, const int64_t *c
 }
 
 /* Returns a lower bound of every packing, the larger of two numbers. The first is the most bytes held at one op,
- * `full`. The second is the most, over all ops before `full` and all classes of first uses (live_ranges.h), of the bytes that
- * are held at the op and get free for the class only after `full`, plus those that begin after the op with a first use
- * of the class and are held at `full`: all of these conflict with one another. Buffers that a stream of copies uses in turns are an example. */
+ * `full`. The second is the most, over all ops before `full` and all classes of first uses (live_ranges.h), of the
+ * bytes that are held at the op and get free for the class only after `full`, plus those that begin after the op with a
+ * first use of the class and are held at `full`: all of these conflict with one another. Buffers that a stream of
+ * copies uses in turns are an example. */
 static uint64_t arena_lower_bound(const struct live_ranges *t)
 {
     int64_t *change = heap_zalloc(t->op_count + 1, sizeof *change);

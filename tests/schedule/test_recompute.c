@@ -142,8 +142,8 @@ static void unread_down_projection_stays_saved(void)
     ir_release(&ir);
 }
 
-/* A module that is computed again quantises its input and, if it is gathered, its weight again. The backward reads these
- * copies, and makes no third one of a weight where one copy serves both products (Blackwell). */
+/* A module that is computed again quantises its input and, if it is gathered, its weight again. The backward reads
+ * these copies, and makes no third one of a weight where one copy serves both products (Blackwell). */
 static void a_repeated_module_quantises_once_more(void)
 {
     static const struct {

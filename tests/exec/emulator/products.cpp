@@ -1,8 +1,8 @@
 /* The part of cuBLASLt that the backend calls, by the processor's BLAS.
  *
- * heuristic() accepts or refuses a product, and chooses how its sum over k is cut. matmul() puts multiply() on a stream,
- * which converts the factors to float, multiplies them, and applies the epilogue. Matrices are column-major: `step` is
- * the distance of two columns. */
+ * heuristic() accepts or refuses a product, and chooses how its sum over k is cut. matmul() puts multiply() on a
+ * stream, which converts the factors to float, multiplies them, and applies the epilogue. Matrices are column-major:
+ * `step` is the distance of two columns. */
 #include "exec/cuda/rest.h"
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/emulator/numbers.h"
