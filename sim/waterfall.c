@@ -107,14 +107,15 @@ static enum cause op_cause(const struct ir *ir, uint32_t op)
 
 /* ---- the time in which kernels run ---- */
 
-/* Returns the share of a kernel's flops that the model needs. In attention's backward one of the five products
- * recomputes the scores, which the forward did not keep. For matrix products, struct waterfall_peak has the share that
+/* Returns the share of a kernel's flops that the model needs. In attention's backward one of the five products, which
+ * has the columns of the keys, recomputes the scores that the forward did not keep. For matrix products, struct waterfall_peak has the share that
  * is not needed. */
 static double model_flops_share(const struct waterfall_maker *m, uint32_t op)
 {
-    switch ((enum work_kind)work_cost_equivalent(ir_work(m->ir, op)).kind) {
+    const struct work work = work_cost_equivalent(ir_work(m->ir, op));
+    switch ((enum work_kind)work.kind) {
     case WORK_ATTENTION_BACKWARD:
-        return 4.0 / 5;
+        return 1 - 2 * (double)work.attention.dim / work_attention_pair_flops(&work);
     case WORK_MATMUL:
         return 1 - (m->ir->op.layer[op] != IR_NONE16 ? m->peak.layers_repeated_share
                                                      : m->peak.head_repeated_share);
