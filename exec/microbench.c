@@ -420,14 +420,14 @@ static void add_timings(const struct bench *b, const struct trace *trace,
     free(times);
 }
 
-/* Returns the quantile `share` (0.5: the median) of the sorted op_timings. */
+/* Returns the quantile `share` (0.5: the median) of the sorted timings. */
 static double quantile(const struct op_timings *op_timings, double share)
 {
     return op_timings->seconds[(size_t)((double)(op_timings->count - 1) * share + 0.5)];
 }
 
 /* Runs the schedule in rounds, until the median is stable, enough time is spent, or the most rounds have run; role
- * ISSUE always takes three times the most rounds. Sorts the op_timings of all rounds. */
+ * ISSUE always takes three times the most rounds. Sorts the timings of all rounds. */
 static enum status run_rounds(struct bench *b, struct op_timings *op_timings, struct diag *diag)
 {
     const struct microbench_options *o = b->options;

@@ -14,7 +14,7 @@
  * thread did something else; a longer call did more than start its work (the first launch of a kernel loads its
  * module). */
 static const double PAUSE_S = 1e-3;
-/* If so many launched kernels have not started yet, the next launch may have to wait: CUDA queues 1024 launches. */
+/* If this many launched kernels have not started yet, the next launch may have to wait: CUDA queues 1024 launches. */
 enum { QUEUE_ALMOST_FULL = 1000 };
 
 void kineto_issue_release(struct kineto_issue *issue)

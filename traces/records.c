@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libcsv is given at most so many bytes at once; the limits are checked after each piece. */
+/* libcsv is given at most this many bytes at once; the limits are checked after each piece. */
 enum { PIECE = 1 << 16 };
 
 struct reader {

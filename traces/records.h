@@ -2,8 +2,8 @@
  *
  * The reader hands over one row at a time with the line it starts on. Fields are separated by
  * commas and may be quoted; a quoted field may hold separators, quotes (doubled) and line ends.
- * Rows end in LF, CRLF or CR (a CR alone starts no new line in messages), and the last one need
- * not. Blank lines and a leading byte order mark are skipped; blanks around an unquoted field are
+ * Rows end in LF, CRLF or CR, of which a CR alone is not counted as a line in messages. The last
+ * row may lack its end. Blank lines and a leading byte order mark are skipped; blanks around an unquoted field are
  * dropped. Anything else is an error with its place: NUL bytes, stray or missing quotes, rows of
  * more than 1 MiB or 256 fields. */
 #ifndef TRACES_RECORDS_H

@@ -48,7 +48,7 @@ static const struct column batches[] = {
     {"median_step_s", NULL, NULL, COLUMN_SECONDS, 0, "The same as step_s."},
     {"high_step_s", NULL, NULL, COLUMN_SECONDS, 0, "9 of 10 steps take no longer."},
     {"worst_step_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
-    {"faster_than_best", NULL, NULL, COLUMN_COUNT, 0, "In so many of these batches it is faster than the first of the ranking."},
+    {"faster_than_best", NULL, NULL, COLUMN_COUNT, 0, "The number of these batches in which it is faster than the first of the ranking."},
 };
 
 static const struct column family[] = {

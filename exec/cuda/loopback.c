@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* The part of one member in a rendezvous: its stream, its op and its operands. */
-struct member_call {
+struct loopback_member {
     struct cuda_stream *stream; /* NULL: the member has not arrived */
     uint32_t op;
     struct call call;
@@ -22,7 +22,7 @@ struct member_call {
 
 /* A rendezvous: one collective of a group instance, or one message between two ranks, for which its members arrive. */
 struct rendezvous {
-    struct member_call *parts; /* (member_count) */
+    struct loopback_member *parts; /* (member_count) */
     uint32_t member_count, arrived_members;
 };
 
@@ -44,8 +44,8 @@ static struct rendezvous *rendezvous_new(struct loopback_rendezvous_list *l, uin
 {
     struct rendezvous *rendezvous = arena_array(&l->arena, count, sizeof *rendezvous);
     for (uint32_t i = 0; i < count; i++)
-        rendezvous[i] =
-            (struct rendezvous){arena_array(&l->arena, size, sizeof(struct member_call)), size, 0};
+        rendezvous[i] = (struct rendezvous){
+            arena_array(&l->arena, size, sizeof(struct loopback_member)), size, 0};
     return rendezvous;
 }
 
@@ -105,19 +105,19 @@ void loopback_begin_step(struct cuda *cuda)
 
 /* ---- the members of a rendezvous, and their copies ---- */
 
-static cudaEvent_t begin_event_of_member(const struct member_call *part)
+static cudaEvent_t begin_event_of_member(const struct loopback_member *part)
 {
     return cuda_events_of(part->stream->rank, part->op)->begin;
 }
 
-static cudaEvent_t copies_end_event_of_member(const struct member_call *part)
+static cudaEvent_t copies_end_event_of_member(const struct loopback_member *part)
 {
     return cuda_events_of(part->stream->rank, part->op)->copies_end_event;
 }
 
 /* Makes a member's stream wait for an event of every other member. Returns false if the run has failed. */
 static bool wait_for_peers_event(const struct rendezvous *m, uint32_t own,
-                                 cudaEvent_t (*event)(const struct member_call *part))
+                                 cudaEvent_t (*event)(const struct loopback_member *part))
 {
     for (uint32_t k = 0; k < m->member_count; k++)
         if (k != own &&
@@ -126,7 +126,7 @@ static bool wait_for_peers_event(const struct rendezvous *m, uint32_t own,
     return true;
 }
 
-static bool record_copies_ended(const struct member_call *part)
+static bool record_copies_ended(const struct loopback_member *part)
 {
     return cuda_record_event(part->stream, part->op, copies_end_event_of_member(part));
 }
@@ -137,7 +137,7 @@ static void *element_address(struct operand operand, uint64_t i)
 }
 
 /* Enqueues a copy of elements. Does nothing if the two addresses are equal, as they are for a collective in place. */
-static bool copy_elements(const struct member_call *part, void *to, const void *from,
+static bool copy_elements(const struct loopback_member *part, void *to, const void *from,
                           uint64_t count)
 {
     const struct operand *any =
@@ -154,8 +154,8 @@ static bool copy_elements(const struct member_call *part, void *to, const void *
 
 /* Returns where, in the send buffer of member k, the slice of `count` elements for this member begins. It is `begin`,
  * but in a relative reduce-scatter it depends on k: there slice j of a member is for the member j ranks before it. */
-static uint64_t slice_begin(const struct rendezvous *m, const struct member_call *part, uint32_t k,
-                            uint64_t begin, uint64_t count)
+static uint64_t slice_begin(const struct rendezvous *m, const struct loopback_member *part,
+                            uint32_t k, uint64_t begin, uint64_t count)
 {
     const struct work *work = part->call.work;
     uint32_t own = (uint32_t)(part - m->parts);
@@ -166,8 +166,8 @@ static uint64_t slice_begin(const struct rendezvous *m, const struct member_call
 /* Enqueues a kernel that sets `count` elements of `to` to the sum or the maximum, over all members, of their slices for
  * this member (slice_begin()). */
 static bool reduce_parts(struct loopback_rendezvous_list *l, const struct rendezvous *m,
-                         const struct member_call *part, void *to, uint64_t begin, uint64_t count,
-                         enum reduce_op reduction)
+                         const struct loopback_member *part, void *to, uint64_t begin,
+                         uint64_t count, enum reduce_op reduction)
 {
     if (count == 0)
         return true;
@@ -188,7 +188,7 @@ static bool reduce_parts(struct loopback_rendezvous_list *l, const struct rendez
  * has made of the rows that this member had sent. The rest of the result becomes zero. */
 static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
 {
-    const struct member_call *part = &m->parts[own];
+    const struct loopback_member *part = &m->parts[own];
     const struct operand *to = &part->call.write[0];
     const struct work *work = part->call.work;
     const bool back = work->exchange.back != 0;
@@ -221,7 +221,7 @@ static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
  * experts; else the results for the rows that this member had sent. */
 static bool fetch_routed_rows(const struct rendezvous *m, uint32_t own)
 {
-    const struct member_call *part = &m->parts[own];
+    const struct loopback_member *part = &m->parts[own];
     const struct work *work = part->call.work;
     const uint64_t cols = (uint64_t)work->all_to_all.cols;
     const bool ahead = work->all_to_all.ahead > 0;
@@ -245,7 +245,7 @@ static bool fetch_routed_rows(const struct rendezvous *m, uint32_t own)
 static bool compute_member_result(struct loopback_rendezvous_list *l, const struct rendezvous *m,
                                   uint32_t own)
 {
-    const struct member_call *part = &m->parts[own];
+    const struct loopback_member *part = &m->parts[own];
     const struct work *work = part->call.work;
     struct operand to = part->call.write[0];
     uint64_t each = to.element_count / m->member_count;
@@ -300,7 +300,7 @@ static bool all_reduce(struct loopback_rendezvous_list *l, const struct rendezvo
     enum reduce_op reduction = (enum reduce_op)m->parts[0].call.work->all_reduce.op;
     bool succeeded = true;
     for (uint32_t i = 0; i < m->member_count && succeeded; i++) {
-        const struct member_call *part = &m->parts[i];
+        const struct loopback_member *part = &m->parts[i];
         uint64_t begin = i * each < count ? i * each : count;
         uint64_t end = begin + each < count ? begin + each : count;
         succeeded = wait_for_peers_event(m, i, begin_event_of_member) &&
@@ -309,7 +309,7 @@ static bool all_reduce(struct loopback_rendezvous_list *l, const struct rendezvo
                     record_copies_ended(part);
     }
     for (uint32_t i = 0; i < m->member_count && succeeded; i++) {
-        const struct member_call *part = &m->parts[i];
+        const struct loopback_member *part = &m->parts[i];
         succeeded = wait_for_peers_event(m, i, copies_end_event_of_member);
         for (uint32_t k = 0; k < m->member_count && succeeded; k++) {
             uint64_t begin = k * each < count ? k * each : count;
@@ -344,7 +344,7 @@ static bool run_collective(struct loopback_rendezvous_list *l, const struct rend
 
 static bool exchange_message(const struct rendezvous *m)
 {
-    const struct member_call *sender = &m->parts[0], *receiver = &m->parts[1];
+    const struct loopback_member *sender = &m->parts[0], *receiver = &m->parts[1];
     const struct operand *from = &sender->call.read[0], *to = &receiver->call.write[0];
     if (from->element_count != to->element_count || from->dtype != to->dtype) {
         run_record_failure(sender->stream->rank->run, sender->stream->rank->rank, sender->op,
@@ -367,7 +367,7 @@ static bool exchange_message(const struct rendezvous *m)
 static bool check_members_call_same_collective(const struct rendezvous *m)
 {
     for (uint32_t k = 1; k < m->member_count; k++) {
-        const struct member_call *one = &m->parts[0], *other = &m->parts[k];
+        const struct loopback_member *one = &m->parts[0], *other = &m->parts[k];
         const struct operand *a =
             one->call.read_count > 0 ? &one->call.read[0] : &one->call.write[0];
         const struct operand *b =
@@ -406,7 +406,7 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
                            assignment->collective_number_by_op[op]];
         index = assignment_group_index(assignment, rank, group);
     }
-    struct member_call *part = &m->parts[index];
+    struct loopback_member *part = &m->parts[index];
     part->stream = stream;
     part->op = op;
     run_fill_call(run, rank, op, &part->call);

@@ -82,7 +82,7 @@ struct rate_search {
     int only_strategy;       /* only candidates of this row of strategies_list(); -1: all */
     struct outcome best_so_far;
     double began_s; /* when the search began, in seconds of a monotonic clock */
-    /* for least_memory_first(): candidates that may need no more bytes than this come first */
+    /* for add_least_memory_jobs(): candidates that may need no more bytes than this come first */
     double little_memory_bytes_max;
     double rate_to_exceed; /* tokens/s/GPU: a candidate that cannot be faster is not simulated */
     /* tokens/s/GPU of the fastest candidates; 0: not known yet */

@@ -175,8 +175,8 @@ uint32_t run_message_row(const struct untimed_schedule_run *r, uint32_t actor, u
 }
 
 /* Lets an actor arrive with its next op at the rendezvous with the actors with which it communicates. Returns true if
- * all have arrived, or if the op meets nobody: it does not communicate, or it is a message without a partner. list: the
- * one that has the op at its head. */
+ * all have arrived, or if the op has no rendezvous: it does not communicate, or it is a message without a partner.
+ * list: the one that has the op at its head. */
 static bool arrive_at_rendezvous(struct untimed_schedule_run *r, uint32_t actor, uint32_t op,
                                  uint32_t list)
 {

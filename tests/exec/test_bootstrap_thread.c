@@ -517,7 +517,7 @@ static void progress_reaches_all_processes(void)
     disconnect_all(caller, COUNT);
 }
 
-/* The message says whether nobody listens at rank 0's address or the machine's name is unknown. */
+/* The message says whether no process listens at rank 0's address or the machine's name is unknown. */
 static void an_absent_rank_0_is_reported(void)
 {
     uint16_t port = new_port();

@@ -413,9 +413,9 @@ struct epilogue_step_row {
     const struct transformer *model; /* NULL: small_gpt */
 };
 
-/* What is not joined: a column sum that is added to values in 16 bits; with tensor ranks the sum for a bias after a
- * scatter, which is over other rows than the product's, and a GELU of 12 columns, which is no multiple of 8. FPDT adds
- * up gradients of pieces by separate ops, and some of its GELUs wait for copies. */
+/* Some ops are not joined: a column sum that is added to values in 16 bits; with tensor ranks the sum for a bias after
+ * a scatter, which is over other rows than the product's, and a GELU of 12 columns, which is no multiple of 8. FPDT
+ * adds up gradients of pieces by separate ops, and some of its GELUs wait for copies. */
 static const struct epilogue_step_row steps[] = {
     {"one rank", "local", "neutral",
      "gelu 4 of 4, column_sum 8 of 8, norms 0 of 9, rotations 0 of 0", DTYPE_F32, 1, 1, -1, 2e-4,

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* What /proc/self/smaps says about the mapping that contains an address. */
+/* The lines of /proc/self/smaps about the mapping that contains an address. */
 struct mapping {
     uint64_t resident_bytes;
     bool large_pages; /* were requested */

@@ -111,9 +111,9 @@ static void run_release(struct run *run)
 
 enum { TOKENS = 64 };
 
-/* Runs two steps on the same tokens, back to back if `behind`, and returns the loss of the second; NAN if they cannot
- * be built. */
-static double loss_of(size_t layout, uint64_t seed, bool behind)
+/* Runs two steps on the same tokens, the second as soon as the first is launched if `back_to_back`, and returns the
+ * loss of the second; NAN if they cannot be built. */
+static double loss_of(size_t layout, uint64_t seed, bool back_to_back)
 {
     static int32_t tokens[2 * TOKENS];
     struct run run;
@@ -125,7 +125,7 @@ static double loss_of(size_t layout, uint64_t seed, bool behind)
         const struct exec_options options = {.model = {1e-5, 1e4},
                                              .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1},
                                              .measured_steps = 2,
-                                             .runs_back_to_back = behind,
+                                             .runs_back_to_back = back_to_back,
                                              .stall_limit_s = 60};
         enum status status = training_run(&run.training, &options, &result, &run.diag);
         CHECK_INT(layouts[layout].label, status, STATUS_OK);
@@ -147,7 +147,7 @@ static void loss_does_not_depend_on_the_layout(void)
     CHECK("another seed", fabs(loss_of(0, 2, false) - whole) > 1e-4);
 }
 
-/* What was seen of a run's parameters. wrong: elements of norms that are not 1, and of biases that are not 0, unless
+/* Sums over a run's parameters. wrong: number of elements of norms that are not 1, and of biases that are not 0, unless
  * the weights are flat. */
 struct seen {
     bool flat; /* the weights were drawn with options.draws_flat_weights */

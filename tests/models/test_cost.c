@@ -183,8 +183,7 @@ static void chains_take_their_own_bytes_and_kernels(void)
     fixture_release(&f);
 }
 
-/* Of each of 10^4 elements 24 bytes stream at 1 GB/s, and two passes handle 10^8 elements a
- * second. */
+/* 10^4 elements: 24 bytes of each stream at 1 GB/s, and two passes handle 10^8 elements a second. */
 static void slow_kernels_of_a_chain_go_by_their_elements(void)
 {
     struct cost_fixture f;

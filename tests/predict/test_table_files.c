@@ -91,7 +91,7 @@ static const char mine[] =
           "log_twice,unmodelled,,,a pass over the parameters,,\n"
           ",unset,checkpoints,true,layers are recomputed,,\n";
 
-/* What must be said of a file of that framework, or, if `absent` is set, must not be: an option
+/* Texts that the reading of a file of that framework must print, or, if `absent` is set, must not: an option
  * "--name value", or a remark "kind: text". */
 static const struct {
     const char *settings, *said;

@@ -234,7 +234,7 @@ static void internlm_all_reduces_flat_buckets(void)
     CHECK_INT("a gather for each", gathers[1] - gathers[0], scatters[1]);
 }
 
-/* What DTensor does in addition to the kernels of one rank: it sums gradients of gathered tokens,
+/* DTensor runs operators in addition to the kernels of one rank: it sums gradients of gathered tokens,
  * computes the loss operator by operator, and makes the gradient of the whole embedding, whose rows
  * of other ranks are clipped where FSDP does not shard them. */
 static void dtensor_adds_operators(void)

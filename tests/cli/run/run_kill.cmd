@@ -4,7 +4,7 @@ end() { # waits for it; $code says how it ended
     code=0
     wait $pid 2> $T/note || code=$?
 }
-# so many lines of a file match, 0 before it is there
+# the number of lines of a file that match, 0 before it is there
 lines() { grep -a -c "$1" "$2" 2> $T/note || true; }
 kept() { cmp $T/before.$1 $T/$1 && echo "$1 is as it was"; }
 
