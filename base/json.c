@@ -124,6 +124,38 @@ static enum status build_value(struct builder *b, enum json_token token, struct 
     return STATUS_OK;
 }
 
+/* Parses data[0..size), whose first line is line `line` of the text `name`. */
+static enum status parse_from_line(struct json *json, const char *name, uint32_t line,
+                                   const char *data, size_t size, struct diag *diag)
+{
+    *json = (struct json){.name = name};
+    struct builder b = {.json = json, .diag = diag};
+    struct json_value *root = arena_alloc(&json->arena, sizeof *root);
+    enum json_token token;
+    json_pull_init(&b.pull, JSON_STRICT, name, data, size);
+    b.pull.line = line;
+    enum status status = json_pull_next(&b.pull, &token, diag);
+    if (status == STATUS_OK)
+        status = build_value(&b, token, root);
+    if (status == STATUS_OK)
+        status = json_pull_next(&b.pull, &token, diag); /* the end of the text */
+    free(b.value);
+    json->root = root;
+    if (status != STATUS_OK)
+        json_release(json);
+    return status;
+}
+
+enum status json_parse_within(struct json *json, size_t limit, const char *name, const char *data,
+                              size_t size, struct diag *diag)
+{
+    *json = (struct json){.name = name};
+    if (size > limit)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                          "%zu bytes are too many: at most %zu MiB are read", size, limit >> 20);
+    return parse_from_line(json, name, 1, data, size, diag);
+}
+
 enum status json_parse(struct json *json, const char *name, const char *data, size_t size,
                        struct diag *diag)
 {
@@ -135,26 +167,29 @@ enum status json_parse(struct json *json, const char *name, const char *data, si
     return json_parse_within(json, SIZE_LIMIT, name, data, size, diag);
 }
 
-enum status json_parse_within(struct json *json, size_t limit, const char *name, const char *data,
-                              size_t size, struct diag *diag)
+enum status json_read_lines(const char *name, const char *data, size_t size,
+                            enum status (*read)(struct json_node value, void *context,
+                                                struct diag *diag),
+                            void *context, struct diag *diag)
 {
-    *json = (struct json){.name = name};
-    if (size > limit)
-        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
-                          "%zu bytes are too many: at most %zu MiB are read", size, limit >> 20);
-    struct builder b = {.json = json, .diag = diag};
-    struct json_value *root = arena_alloc(&json->arena, sizeof *root);
-    enum json_token token;
-    json_pull_init(&b.pull, JSON_STRICT, name, data, size);
-    enum status status = json_pull_next(&b.pull, &token, diag);
-    if (status == STATUS_OK)
-        status = build_value(&b, token, root);
-    if (status == STATUS_OK)
-        status = json_pull_next(&b.pull, &token, diag); /* the end of the text */
-    free(b.value);
-    json->root = root;
-    if (status != STATUS_OK)
-        json_release(json);
+    enum status status = STATUS_OK;
+    uint32_t line = 1;
+    for (size_t at = 0; status == STATUS_OK && at < size; line++) {
+        const char *start = data + at, *end = memchr(start, '\n', size - at);
+        const size_t length = end == NULL ? size - at : (size_t)(end - start);
+        at += length + 1;
+        size_t blank_count = 0;
+        while (blank_count < length && strchr(" \t\r", start[blank_count]) != NULL)
+            blank_count++;
+        if (blank_count == length)
+            continue;
+        struct json json;
+        status = parse_from_line(&json, name, line, start, length, diag);
+        if (status == STATUS_OK) {
+            status = read(json_root(&json), context, diag);
+            json_release(&json);
+        }
+    }
     return status;
 }
 

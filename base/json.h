@@ -40,6 +40,13 @@ enum status json_parse(struct json *json, const char *name, const char *data, si
  * memory. */
 enum status json_parse_within(struct json *json, size_t limit, const char *name, const char *data,
                               size_t size, struct diag *diag);
+/* Parses each line of data[0..size) that is not blank as a document of its own (JSON Lines), and calls read() with its
+ * value, which read() must not keep. Messages name the line. Ends at the first fault of a line or of read(), and returns
+ * its status. */
+enum status json_read_lines(const char *name, const char *data, size_t size,
+                            enum status (*read)(struct json_node value, void *context,
+                                                struct diag *diag),
+                            void *context, struct diag *diag);
 void json_release(struct json *json);
 struct json_node json_root(struct json *json);
 

@@ -24,8 +24,9 @@ static enum status read_log_ratio(struct json_node predicted, struct json_node m
     return STATUS_OK;
 }
 
-static enum status add_record(struct residuals *own, struct json_node record, struct diag *diag)
+static enum status add_record(struct json_node record, void *residuals, struct diag *diag)
 {
+    struct residuals *own = residuals;
     struct json_node predicted, measured, run;
     struct residual residual = {.source = "own", .laboratory = "own", .run = "", .set = ""};
     residual.log_ratio_at_first_prediction = NAN;
@@ -54,46 +55,13 @@ static enum status add_record(struct residuals *own, struct json_node record, st
     return status;
 }
 
-/* Reads the record on line `line`. The parser gets line - 1 line ends before the record, so that its messages name the
- * right line. */
-static enum status read_record_line(struct residuals *own, const char *path, size_t line,
-                                    const char *data, size_t size, struct diag *diag)
-{
-    struct text text = {0};
-    struct json json = {0};
-    for (size_t i = 1; i < line; i++)
-        text_putc(&text, '\n');
-    text_append(&text, data, size);
-    enum status status = json_parse(&json, path, text.data, text.size, diag);
-    if (status == STATUS_OK)
-        status = add_record(own, json_root(&json), diag);
-    json_release(&json);
-    text_release(&text);
-    return status;
-}
-
-static enum status add_records(struct residuals *own, const char *path, const struct text *file,
-                               struct diag *diag)
-{
-    enum status status = STATUS_OK;
-    size_t line = 1;
-    for (size_t at = 0; status == STATUS_OK && at < file->size; line++) {
-        const char *start = file->data + at, *end = memchr(start, '\n', file->size - at);
-        size_t size = end == NULL ? file->size - at : (size_t)(end - start);
-        if (strspn(start, " \t\r") < size)
-            status = read_record_line(own, path, line, start, size, diag);
-        at += size + 1;
-    }
-    return status;
-}
-
 enum status own_runs_load(struct residuals *own, const char *path, struct diag *diag)
 {
     struct text file = {0};
     const size_t before = own->row_count;
     enum status status = text_read(&file, path, diag);
     if (status == STATUS_OK && file.size > 0 && file.data[strspn(file.data, " \t\r\n")] == '{')
-        status = add_records(own, path, &file, diag);
+        status = json_read_lines(path, file.data, file.size, add_record, own, diag);
     else if (status == STATUS_OK)
         status = residuals_parse(own, path, file.data != NULL ? file.data : "", file.size, diag);
     if (status == STATUS_OK && own->row_count == before)

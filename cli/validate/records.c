@@ -48,9 +48,16 @@ static void put_step(struct text *out, struct record_totals *sums, double step_s
                 low_s, high_s);
 }
 
-static enum status print_record(struct text *out, struct record_totals *sums,
-                                struct json_node record, struct diag *diag)
+struct record_printer {
+    struct text *out;
+    struct record_totals sums;
+};
+
+static enum status print_record(struct json_node record, void *record_printer, struct diag *diag)
 {
+    struct record_printer *printer = record_printer;
+    struct text *out = printer->out;
+    struct record_totals *sums = &printer->sums;
     static const char *const memories[][2] = {{"reserved_gib", "reserved memory"},
                                               {"tensors_gib", "memory of tensors"}};
     const char *command, *commit, *version, *made;
@@ -94,24 +101,6 @@ static enum status print_record(struct text *out, struct record_totals *sums,
     return status;
 }
 
-/* Prints the record in data[0..size), line number `line` of the file, from 1. The reader gets a text with line - 1 line
- * ends before the record, so that messages name that line. */
-static enum status print_line(struct text *out, struct record_totals *sums, const char *path,
-                              size_t line, const char *data, size_t size, struct diag *diag)
-{
-    struct text text = {0};
-    struct json json = {0};
-    for (size_t i = 1; i < line; i++)
-        text_putc(&text, '\n');
-    text_append(&text, data, size);
-    enum status status = json_parse(&json, path, text.data, text.size, diag);
-    if (status == STATUS_OK)
-        status = print_record(out, sums, json_root(&json), diag);
-    json_release(&json);
-    text_release(&text);
-    return status;
-}
-
 static void put_totals(struct text *out, const struct record_totals *s)
 {
     text_printf(out, "%zu recorded, %zu measured", s->recorded_count, s->steps.count);
@@ -130,21 +119,15 @@ static void put_totals(struct text *out, const struct record_totals *s)
 enum status validation_print_records(struct text *out, const char *path, struct diag *diag)
 {
     struct text file = {0};
-    struct record_totals sums = {0};
+    struct record_printer printer = {.out = out};
     enum status status = text_read(&file, path, diag);
-    size_t line = 1;
-    for (size_t at = 0; status == STATUS_OK && at < file.size; line++) {
-        const char *start = file.data + at, *end = memchr(start, '\n', file.size - at);
-        size_t size = end == NULL ? file.size - at : (size_t)(end - start);
-        if (strspn(start, " \t\r") < size)
-            status = print_line(out, &sums, path, line, start, size, diag);
-        at += size + 1;
-    }
-    if (status == STATUS_OK && sums.recorded_count == 0)
+    if (status == STATUS_OK)
+        status = json_read_lines(path, file.data, file.size, print_record, &printer, diag);
+    if (status == STATUS_OK && printer.sums.recorded_count == 0)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "holds no record: `longhaul predict --record FILE` appends one");
     if (status == STATUS_OK)
-        put_totals(out, &sums);
+        put_totals(out, &printer.sums);
     text_release(&file);
     return status;
 }

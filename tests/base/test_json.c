@@ -469,7 +469,43 @@ static void long_texts_take_linear_time(void)
     text_release(&text);
 }
 
+static enum status add_members_and_line(struct json_node value, void *sums, struct diag *diag)
+{
+    uint64_t *sum = sums;
+    (void)diag;
+    sum[0] += json_member_count(value);
+    sum[1] += json_loc(value).line;
+    return STATUS_OK;
+}
+
+static void json_lines_are_read_one_by_one(void)
+{
+    static const struct {
+        const char *label, *text, *want;
+        uint64_t members, lines;
+    } rows[] = {
+        {"blank lines", "\n{\"a\": 1}\r\n \t\n{\"a\": 1, \"b\": 2}", "", 3, 2 + 4},
+        {"no line", "", "", 0, 0},
+        {"two values", "{}\n{} {}\n", "t:2:4: error: expected nothing after the value, found '{'\n",
+         0, 1},
+        {"a value on two lines", "{}\n\n{\"a\":\n1}",
+         "t:3:6: error: expected a value, but the text ends here\n", 0, 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct diag diag = {0};
+        uint64_t sum[2] = {0};
+        const enum status status = json_read_lines("t", rows[i].text, strlen(rows[i].text),
+                                                   add_members_and_line, sum, &diag);
+        CHECK_INT(rows[i].label, status, rows[i].want[0] == '\0' ? STATUS_OK : STATUS_BAD_INPUT);
+        CHECK_INT(rows[i].label, (int64_t)sum[0], (int64_t)rows[i].members);
+        CHECK_INT(rows[i].label, (int64_t)sum[1], (int64_t)rows[i].lines);
+        CHECK_TEXT(rows[i].label, diag.text != NULL ? diag.text : "", rows[i].want);
+        diag_release(&diag);
+    }
+}
+
 static const struct check_case cases[] = {
+    {"lines are read one by one", json_lines_are_read_one_by_one},
     {"values come out as written", json_values_are_read_as_written},
     {"members come in file order", members_come_in_file_order},
     {"a wrong value is reported with line and path", a_wrong_value_is_reported_with_line_and_path},
