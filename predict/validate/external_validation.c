@@ -34,25 +34,6 @@ const char *external_compared_memory(enum external_memory_kind kind)
 
 /* ---- one published run ---- */
 
-/* Fails if the prediction has other GPUs, another length or another global batch than the row's columns state. */
-static enum status check_columns(const struct external_run *row, const struct prediction *p,
-                                 struct diag *diag)
-{
-    const struct {
-        enum external_column column;
-        int64_t stated, asked;
-    } same[] = {{EXTERNAL_GPUS, row->gpus, p->choices.ranks},
-                {EXTERNAL_SEQ_LEN, row->seq_len, p->choices.seq},
-                {EXTERNAL_GLOBAL_BATCH, row->global_batch, prediction_sequences(p)}};
-    for (size_t i = 0; i < ARRAY_LEN(same); i++)
-        if (same[i].stated != same[i].asked)
-            return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                              "the options in column args make %lld, but column %s says %lld",
-                              (long long)same[i].asked, external_column_name(same[i].column),
-                              (long long)same[i].stated);
-    return STATUS_OK;
-}
-
 static enum status predict_row(struct external_answer *answer, const struct external_run *row,
                                run_setup_function *load, struct diag *diag)
 {
@@ -64,7 +45,7 @@ static enum status predict_row(struct external_answer *answer, const struct exte
     if (status == STATUS_OK)
         status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
-        status = check_columns(row, &p, diag);
+        status = validation_check_columns(row, &p, diag);
     if (status == STATUS_OK && p.choices.scope != SCOPE_STEP)
         status = diag_error(
             diag, (struct loc){0}, STATUS_BAD_INPUT,

@@ -42,15 +42,15 @@ static void search_longest(const struct setup *setup, bool above, struct validat
     answer->reserved = longest.reserved;
 }
 
-/* Fails if the prediction has other GPUs, or another length, than the columns of the row state. */
-static enum status check_columns(const struct external_run *row, const struct prediction *p,
-                                 struct diag *diag)
+enum status validation_check_columns(const struct external_run *row, const struct prediction *p,
+                                     struct diag *diag)
 {
     const struct {
         enum external_column column;
         int64_t stated, asked;
     } same[] = {{EXTERNAL_GPUS, row->gpus, p->choices.ranks},
-                {EXTERNAL_SEQ_LEN, row->seq_len, p->choices.seq}};
+                {EXTERNAL_SEQ_LEN, row->seq_len, p->choices.seq},
+                {EXTERNAL_GLOBAL_BATCH, row->global_batch, prediction_sequences(p)}};
     for (size_t i = 0; i < ARRAY_LEN(same); i++)
         if (same[i].stated > 0 && same[i].stated != same[i].asked)
             return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
@@ -68,7 +68,7 @@ static enum status predict_run(const struct setup *setup, const struct external_
     const struct prediction_question question = {.setup = setup};
     enum status status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
-        status = check_columns(row, &p, diag);
+        status = validation_check_columns(row, &p, diag);
     if (status == STATUS_OK && wants_time)
         status = prediction_time(&p, diag);
     if (status == STATUS_OK) {

@@ -96,6 +96,11 @@ void validation_judge(struct validation *validation);
  * word "error". */
 void validation_put_error(char *error, size_t room, const struct diag *diag);
 
+/* Fails if the prediction has other GPUs, another length or another global batch than the row's columns state. A column
+ * that is 0 states none. */
+enum status validation_check_columns(const struct external_run *row, const struct prediction *p,
+                                     struct diag *diag);
+
 /* Returns the relative error of a predicted figure for a row, in the unit of row->value: predicted / published - 1, but
  * published / predicted - 1 of a step's time, since tokens per second, whose error that is, are the same
  * measurement. */
