@@ -366,6 +366,11 @@ static enum status add_weight_options(struct launch *l, struct launch_known_fact
     launch_add_option(l, field, "weights", copies > 1 ? "hsdp" : "zero3");
     if (copies > 1)
         launch_add_count_option(l, LAUNCH_DP_REPLICATE, "shard", shard * d->cp);
+    if (launch_has_field(l, LAUNCH_RESHARD) &&
+        !launch_is_predicted_value("default always never", launch_field_text(l, LAUNCH_RESHARD)))
+        return launch_field_error(l, LAUNCH_RESHARD, diag,
+                                  "'%s' is not read: default, always and never are",
+                                  launch_field_text(l, LAUNCH_RESHARD));
     /* by the profile's default, weights are gathered again for the backward without stages, and not again with
      * stages */
     if (launch_text_is(l, LAUNCH_RESHARD, d->pp > 1 ? "always" : "never"))

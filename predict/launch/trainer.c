@@ -215,12 +215,12 @@ static bool has_sharding_word(const struct launch *l, const char *word)
     return false;
 }
 
-/* True if a file asks for the kind of sharding `name`: in LAUNCH_SHARDING by the name or, in older files of Accelerate,
- * by its number, or in LAUNCH_RESHARD by the name. */
+/* True if a file asks for the kind of sharding `name`, by the name or, in older files of Accelerate, by its number: in
+ * LAUNCH_SHARDING or in LAUNCH_RESHARD. */
 static bool is_sharding_kind(const struct launch *l, const char *name, const char *number)
 {
     return has_sharding_word(l, name) || has_sharding_word(l, number) ||
-           launch_text_is(l, LAUNCH_RESHARD, name);
+           launch_text_is(l, LAUNCH_RESHARD, name) || launch_text_is(l, LAUNCH_RESHARD, number);
 }
 
 /* True if a file asks for FSDP. */
@@ -255,7 +255,7 @@ static enum status check_sharding_words(const struct launch *l, struct diag *dia
     return STATUS_OK;
 }
 
-/* Fails if a file names a kind of training or a word for sharding that is not known. */
+/* Fails if a file names a kind of training, a word for sharding or one for gathering that is not known. */
 static enum status check_sharding(const struct launch *l, struct diag *diag)
 {
     static const char *const kinds[] = {"NO", "MULTI_GPU", "FSDP", "DEEPSPEED"};
@@ -267,6 +267,14 @@ static enum status check_sharding(const struct launch *l, struct diag *diag)
                                   "'%s' is not read: NO, MULTI_GPU, FSDP and DEEPSPEED are; for "
                                   "MEGATRON_LM give Megatron's arguments",
                                   launch_field_text(l, LAUNCH_DISTRIBUTED));
+    static const char reshard_words[] = "true false yes no on off 0 1 2 3 4 5 full_shard "
+                                        "shard_grad_op no_shard hybrid_shard hybrid_shard_zero2";
+    if (launch_has_field(l, LAUNCH_RESHARD) &&
+        !launch_is_predicted_value(reshard_words, launch_field_text(l, LAUNCH_RESHARD)))
+        return launch_field_error(l, LAUNCH_RESHARD, diag,
+                                  "'%s' is not read: true, false, or a kind of FSDP such as "
+                                  "full_shard or shard_grad_op would do",
+                                  launch_field_text(l, LAUNCH_RESHARD));
     return check_sharding_words(l, diag);
 }
 
@@ -292,9 +300,11 @@ static int weights_choice_of(const struct launch *l, int64_t *copies)
 /* True if FSDP keeps parameters gathered from the forward to the backward. */
 static bool does_fsdp_keep_gathered(const struct launch *l)
 {
+    const char *reshard =
+        launch_has_field(l, LAUNCH_RESHARD) ? launch_field_text(l, LAUNCH_RESHARD) : NULL;
     return !is_zero_requested(l) && (is_sharding_kind(l, "SHARD_GRAD_OP", "2") ||
                                      is_sharding_kind(l, "HYBRID_SHARD_ZERO2", "5") ||
-                                     launch_text_is(l, LAUNCH_RESHARD, "false"));
+                                     launch_is_predicted_value("false no off 0", reshard));
 }
 
 /* True if the run is plain data parallelism in mixed precision: every GPU has all weights, and there is no FSDP, no

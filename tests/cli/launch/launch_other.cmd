@@ -25,6 +25,10 @@ sed 's/^fsdp: .*/fsdp: full_shard_offload/' $T/sft.yaml | file sft2.yaml; bad $T
 sharding() { of "$@" | grep -o -e '--weights [a-z0-9]*\|--reshard [a-z]*' | sort -u; }
 sed 's/^fsdp: .*/fsdp: hybrid_shard_zero2 auto_wrap/' $T/sft.yaml | file sft2.yaml; sharding $T/sft2.yaml
 printf 'distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: 5\nnum_processes: 8\n' | file acc.yaml; sharding $T/acc.yaml --seq 4K
+reshard() { printf 'distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: %s\nnum_processes: 8\n' $1 | file acc.yaml; }
+for word in true off SHARD_GRAD_OP 3; do reshard $word; sharding $T/acc.yaml --seq 4K; done
+reshard sometimes; bad $T/acc.yaml
+printf '[model]\nflavor = "8B"\nname = "llama3"\n[training]\nseq_len = 8192\nlocal_batch_size = 1\n[parallelism]\nfsdp_reshard_after_forward = "sometimes"\n' | file titan.toml; bad $T/titan.toml
 mpt() { printf 'max_seq_len: 2048\nglobal_train_batch_size: 8\ndevice_train_microbatch_size: 1\nmodel:\n  name: mpt_causal_lm\n  d_model: 1024\n  n_heads: 8\n  n_layers: 4\nfsdp_config:\n  sharding_strategy: %s\n' $1 | file mpt.yaml; }
 mpt HYBRID_SHARDS; bad $T/mpt.yaml
 mpt _HYBRID_SHARD_ZERO2; sharding $T/mpt.yaml
