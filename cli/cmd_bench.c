@@ -12,6 +12,7 @@
 #include "exec/microbench.h"
 #include "exec/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,6 +255,7 @@ static enum status measure_points(struct points *points, const struct microbench
     const char *path = options_text(options, "o");
     struct microbench_budget budget = {.limit_s = options_number(options, "within")};
     size_t left_out = 0, failed_in_a_row = 0;
+    double shortest_s = INFINITY;
     struct text name = {0};
     struct interrupt interrupt;
     enum status status = STATUS_OK;
@@ -261,6 +263,7 @@ static enum status measure_points(struct points *points, const struct microbench
     for (size_t i = 0; i < count && status == STATUS_OK && interrupt_signal() == 0; i++) {
         struct point point;
         double guess_s = microbench_estimated_s(&cases[i], bench), begin_s = run_now_s();
+        shortest_s = fmin(shortest_s, guess_s);
         if (!microbench_fits_budget(&budget, guess_s)) {
             left_out++;
             continue;
@@ -291,6 +294,11 @@ static enum status measure_points(struct points *points, const struct microbench
     }
     if (left_out > 0)
         fprintf(stderr, "--within: %zu of %zu were not measured\n", left_out, count);
+    if (left_out > 0 && left_out == count && interrupt_signal() == 0)
+        status = diag_error(diag, (struct loc){.name = "--within"}, STATUS_BAD_INPUT,
+                            "%g s are too short for any of the %zu cases; the shortest is "
+                            "estimated to take %.2g s",
+                            budget.limit_s, count, shortest_s);
     interrupt_release(&interrupt);
     text_release(&name);
     return status;

@@ -334,8 +334,8 @@ enum status nccl_tests_parse(struct points *points, const char *name, const char
     if (test && table->test_row < 0)
         status = diag_error(diag, at, STATUS_BAD_INPUT,
                             "'%s' tests a collective that no schedule uses; all_reduce_perf, "
-                            "all_gather_perf, reduce_scatter_perf, alltoall_perf, broadcast_perf "
-                            "and sendrecv_perf are known",
+                            "all_gather_perf, reduce_scatter_perf, alltoall_perf, broadcast_perf, "
+                            "sendrecv_perf and reduce_perf are known",
                             test);
     for (size_t begin = 0; begin < size && status == STATUS_OK; at.line++) {
         const char *end = memchr(data + begin, '\n', size - begin);
