@@ -467,20 +467,6 @@ static enum status check_framework_options(const struct options *options, struct
     return STATUS_OK;
 }
 
-/* Refuses --loopback, and any --scope but the whole step, which only `predict` takes. */
-static enum status refuse_predict_only_options(const struct options *options, struct diag *diag)
-{
-    if (options_given(options, "loopback"))
-        return diag_error(diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,
-                          "plan gives each rank a GPU of its own; `longhaul predict` takes ranks "
-                          "that share one");
-    if (options_given(options, "scope") && options_index_of_choice(options, "scope") != SCOPE_STEP)
-        return diag_error(diag, (struct loc){.name = "--scope"}, STATUS_BAD_INPUT,
-                          "plan searches for the step of the whole model, not of its %s",
-                          options_text(options, "scope"));
-    return STATUS_OK;
-}
-
 static enum status check_documents_options(const struct options *options, struct diag *diag)
 {
     if (!options_given(options, "documents") && options_given(options, "batches"))
@@ -497,9 +483,7 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
     uint64_t files = DIGEST_OF_NO_BYTES;
-    enum status status = refuse_predict_only_options(options, diag);
-    if (status == STATUS_OK)
-        status = check_probability_option(options, diag);
+    enum status status = check_probability_option(options, diag);
     if (status == STATUS_OK)
         status = check_framework_options(options, diag);
     if (status == STATUS_OK)

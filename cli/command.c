@@ -7,7 +7,6 @@
 #include "cli/setup/documents_options.h"
 #include "cli/setup/from.h"
 #include "cli/setup/options.h"
-#include "cli/setup/read_setup.h"
 #include "cli/sweep/predictor.h"
 
 #include <stdio.h>
@@ -105,8 +104,39 @@ static const struct option_set help_options = {"help", help_rows, ARRAY_LEN(help
     "every number of that one, and its source."
 #define HELP_DESCRIPTION "Prints all commands, or one with its options and their defaults."
 
-/* The options that `plan` refuses with a message of its own, although its sets have them; the list ends in NULL. */
-static const char *const refused_by_plan[] = {"loopback", "scope", NULL};
+static const struct refused_option refused_by_plan[] = {
+    {"loopback",
+     "plan gives each rank a GPU of its own; `longhaul predict` takes ranks that share one"},
+    {"scope", "plan searches for the step of the whole model"},
+    {NULL, NULL},
+};
+
+static const struct refused_option refused_by_run[] = {
+    {"costs", "a run measures times and uses no costs"},
+    {"framework", "a run is measured and has no interval"},
+    {"at-most", "a run is measured"},
+    {"measured", "a run is measured and has no interval"},
+    {NULL, NULL},
+};
+
+static const struct refused_option refused_by_schedule[] = {
+    {"framework", "a schedule has no times, and so no interval"},
+    {"at-most", "a schedule has no times"},
+    {"measured", "a schedule has no times, and so no interval"},
+    {NULL, NULL},
+};
+
+static const struct refused_option refused_by_calibrate[] = {
+    {"framework", "a fit has no interval"},
+    {"at-most", "a fit is to measured times"},
+    {"measured", "a fit has no interval; files of measurements are arguments"},
+    {NULL, NULL},
+};
+
+static const struct refused_option refused_by_why[] = {
+    {"at-most", "the bytes of a snapshot are measured"},
+    {NULL, NULL},
+};
 
 /* The most files of a command that reads one recording for each stage of a pipeline. */
 enum { STAGES_MAX = 256 };
@@ -153,7 +183,7 @@ static const struct command commands[] = {
      SCHEDULE_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &schedule_options,
       &general_options},
-     NULL},
+     refused_by_schedule},
     {"check",
      "[FILE...]",
      0,
@@ -163,7 +193,7 @@ static const struct command commands[] = {
      CHECK_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &check_options,
       &general_options},
-     NULL},
+     refused_by_schedule},
     {"validate",
      "",
      0,
@@ -209,7 +239,7 @@ static const struct command commands[] = {
      CALIBRATE_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &calibrate_options,
       &general_options},
-     NULL},
+     refused_by_calibrate},
     {"run",
      "[FILE.ir]",
      0,
@@ -219,7 +249,7 @@ static const struct command commands[] = {
      RUN_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &run_options,
       &general_options},
-     setup_refused_by_run},
+     refused_by_run},
     {"plot",
      "FIGURE FILE...",
      2,
@@ -247,7 +277,7 @@ static const struct command commands[] = {
      WHY_DESCRIPTION,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &why_options,
       &general_options},
-     NULL},
+     refused_by_why},
     {"list",
      "[WHAT [NAME]]",
      0,
@@ -274,15 +304,9 @@ const struct command *command_table(size_t *count)
     return commands;
 }
 
-const char *const *command_refused_options(const struct command *command)
-{
-    static const char *const none[] = {NULL};
-    return command->refused_options != NULL ? command->refused_options : none;
-}
-
 bool command_shows_option(const struct command *command, const struct option *option)
 {
-    return !options_list_has_name(command_refused_options(command), option->name);
+    return !options_is_refused(command->refused_options, option->name);
 }
 
 const char *command_name(size_t i)
@@ -333,5 +357,5 @@ void command_print_help(struct text *out, const struct command *command)
     text_printf(out, "usage: longhaul %s%s%s [OPTIONS]\n\n", command->name,
                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
     screen_wrap(out, command->description, 0, 0, screen_help_width());
-    options_print_help(out, command->option_sets, command_refused_options(command));
+    options_print_help(out, command->option_sets, command->refused_options);
 }

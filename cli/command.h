@@ -26,12 +26,8 @@ struct command {
     const char *summary;
     const char *description; /* a description in a few sentences */
     const struct option_set *option_sets[OPTION_SETS_MAX + 1]; /* the array ends in NULL */
-    /* options that the command does not take although its sets have them; ends in NULL. NULL: it takes all */
-    const char *const *refused_options;
+    const struct refused_option *refused_options;
 };
-
-/* Returns the options of the command's sets that the command refuses; the list ends in NULL. */
-const char *const *command_refused_options(const struct command *command);
 
 /* Returns false for an option of the command's sets that the command refuses. Its help leaves such options out. */
 bool command_shows_option(const struct command *command, const struct option *option);

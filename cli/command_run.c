@@ -59,7 +59,7 @@ static enum status apply_launch_files(const struct command *command, struct opti
     /* the arguments of `calibrate` are files of measurements, among which from_apply() must not look for launch
      * files */
     options->argument_count -= recordings;
-    enum status status = from_apply(options, search, command_refused_options(command), diag);
+    enum status status = from_apply(options, search, command->refused_options, diag);
     options->argument_count += recordings;
     return status;
 }
@@ -74,7 +74,9 @@ enum status command_run(const struct command *command, int argc, char **argv, st
         status = command_print(&out, diag);
         text_release(&out);
     } else if (status == STATUS_OK) {
-        status = apply_launch_files(command, &options, diag);
+        status = options_check_refused(&options, command->refused_options, diag);
+        if (status == STATUS_OK)
+            status = apply_launch_files(command, &options, diag);
         if (status == STATUS_OK)
             status = check_argument_count(command, &options, diag);
         if (status == STATUS_OK)

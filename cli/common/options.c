@@ -425,7 +425,7 @@ enum status options_split_words(char ***word, int *count, struct arena *arena, c
     return status;
 }
 
-bool options_list_has_name(const char *const *without, const char *name)
+static bool list_has_name(const char *const *without, const char *name)
 {
     for (size_t i = 0; without[i] != NULL; i++)
         if (strcmp(without[i], name) == 0)
@@ -443,7 +443,7 @@ void options_put_command(struct text *out, const struct options *options,
         for (size_t i = 0; i < options->sets[s]->option_count; i++, row++) {
             const struct option *option = &options->sets[s]->option[i];
             const struct option_value *value = &options->value[row];
-            bool left_out = !value->is_given || options_list_has_name(without, option->name);
+            bool left_out = !value->is_given || list_has_name(without, option->name);
             size_t times = left_out                            ? 0
                            : option->kind == OPTION_REPEATABLE ? (size_t)value->whole_number
                                                                : 1;
@@ -528,13 +528,31 @@ static void print_option(struct text *out, const struct option *option)
     text_release(&body);
 }
 
+bool options_is_refused(const struct refused_option *refused, const char *name)
+{
+    for (; refused != NULL && refused->name != NULL; refused++)
+        if (strcmp(refused->name, name) == 0)
+            return true;
+    return false;
+}
+
+enum status options_check_refused(const struct options *options,
+                                  const struct refused_option *refused, struct diag *diag)
+{
+    for (; refused != NULL && refused->name != NULL; refused++)
+        if (options_given(options, refused->name))
+            return diag_error(diag, (struct loc){.name = options_make_label(refused->name).text},
+                              STATUS_BAD_INPUT, "%s; leave it out", refused->reason);
+    return STATUS_OK;
+}
+
 void options_print_help(struct text *out, const struct option_set *const *sets,
-                        const char *const *without)
+                        const struct refused_option *refused)
 {
     for (size_t s = 0; sets[s] != NULL; s++) {
         text_printf(out, "\n%s:\n", sets[s]->title);
         for (size_t i = 0; i < sets[s]->option_count; i++)
-            if (!options_list_has_name(without, sets[s]->option[i].name))
+            if (!options_is_refused(refused, sets[s]->option[i].name))
                 print_option(out, &sets[s]->option[i]);
     }
 }

@@ -114,9 +114,6 @@ void options_put_quoted_word(struct text *out, const char *word);
 enum status options_split_words(char ***word, int *count, struct arena *arena, const char *text,
                                 struct loc at, struct diag *diag);
 
-/* Returns whether a name is in without[], which ends in NULL. */
-bool options_list_has_name(const char *const *without, const char *name);
-
 /* Appends the arguments, and then the options that were given, in the order of the tables. Options
  * in without[] are left out. */
 void options_put_command(struct text *out, const struct options *options,
@@ -126,9 +123,22 @@ void options_put_command(struct text *out, const struct options *options,
  * sets *value to it. Returns false, with *value empty, if the command does not have the option, or is NULL. */
 bool options_find_in_written_command(const char *command, const char *name, struct text *value);
 
+/* An option that a command refuses although one of its sets has it, since it would have no effect there. Lists of them
+ * end in a row without a name; NULL is an empty list. */
+struct refused_option {
+    const char *name;   /* without its dashes */
+    const char *reason; /* a clause for the message: "a run is measured" */
+};
+
 /* Appends the help of all sets: the options with their values, descriptions and defaults, in lines of at most 100
- * columns. Options in without[] are left out. */
+ * columns. The refused ones are left out. */
 void options_print_help(struct text *out, const struct option_set *const *sets,
-                        const char *const *without);
+                        const struct refused_option *refused);
+
+bool options_is_refused(const struct refused_option *refused, const char *name);
+
+/* Reports the first refused option that was given. */
+enum status options_check_refused(const struct options *options,
+                                  const struct refused_option *refused, struct diag *diag);
 
 #endif

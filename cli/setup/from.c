@@ -322,14 +322,15 @@ struct launch_files_read {
 };
 
 static enum status apply_launch_options(struct launch_files_read *from, struct options *options,
-                                        bool search, const char *const *refused, struct diag *diag)
+                                        bool search, const struct refused_option *refused,
+                                        struct diag *diag)
 {
     enum status status = STATUS_OK;
     bool length = searches_longest_length(options);
     for (size_t i = 0; i < from->launch.option_count && status == STATUS_OK; i++) {
         const struct launch_option *option = &from->launch.option[i];
         bool searched = search && !is_workload_option(option->name);
-        if (options_list_has_name(refused, option->name))
+        if (options_is_refused(refused, option->name))
             continue;
         if ((length && strcmp(option->name, "seq") == 0) || searched) {
             put_option(&from->searched_options, option);
@@ -449,7 +450,7 @@ static enum status refuse_python_recipes(const struct options *options, struct d
     return STATUS_OK;
 }
 
-enum status from_apply(struct options *options, bool search, const char *const *refused,
+enum status from_apply(struct options *options, bool search, const struct refused_option *refused,
                        struct diag *diag)
 {
     struct launch_files_read from = {0};

@@ -11,9 +11,8 @@
  * together with a schedule file. search: the command searches the layout, as `plan` does; only
  * options of the workload (workload[] in from.c) are taken from the files, and of these not the length if the longest
  * sequence is searched.
- * refused: the options that the command refuses, which are not taken either; the list ends in
- * NULL. */
-enum status from_apply(struct options *options, bool search, const char *const *refused,
+ * refused: the options that the command refuses, which are not taken from the files. */
+enum status from_apply(struct options *options, bool search, const struct refused_option *refused,
                        struct diag *diag);
 
 #endif

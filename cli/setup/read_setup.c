@@ -253,29 +253,9 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
     return STATUS_OK;
 }
 
-/* The options that a run refuses: REFUSED(name, why). */
-#define REFUSED_BY_RUN(REFUSED)                                                                    \
-    REFUSED("costs", "a run measures times and uses no costs")                                     \
-    REFUSED("framework", "a run is measured and has no interval")                                  \
-    REFUSED("at-most", "a run is measured")                                                        \
-    REFUSED("measured", "a run is measured and has no interval")
-
-#define NAME(name, why) name,
-const char *const setup_refused_by_run[] = {REFUSED_BY_RUN(NAME) NULL};
-#undef NAME
-
-#define WHY(name, why) why,
-static const char *const why_refused_by_run[] = {REFUSED_BY_RUN(WHY)};
-#undef WHY
-
 static enum status set_ranks_of_run(struct setup *setup, const struct options *options,
                                     struct diag *diag)
 {
-    for (size_t i = 0; i < ARRAY_LEN(why_refused_by_run); i++)
-        if (options_given(options, setup_refused_by_run[i]))
-            return diag_error(
-                diag, (struct loc){.name = options_make_label(setup_refused_by_run[i]).text},
-                STATUS_BAD_INPUT, "%s; leave it out", why_refused_by_run[i]);
     if (options_given(options, "cluster")) {
         enum status status = setup_load_cluster(setup, options_text(options, "cluster"),
                                                 options_count(options, "nodes"),

@@ -27,11 +27,7 @@ enum status setup_refuse_for_file(const struct options *options, struct diag *di
 enum status setup_read_choices(struct setup *setup, const struct options *options,
                                struct diag *diag);
 
-/* The options of costs and intervals that setup_load_run() refuses, such as "costs"; the list ends in NULL. */
-extern const char *const setup_refused_by_run[];
-
-/* Does the same as setup_load(), for a run on this machine, but refuses the options of setup_refused_by_run. Without
- * --cluster, the number of ranks is that of --gpus or --loopback, or 1, all on one node. With a schedule from a file,
+/* Does the same as setup_load(), for a run on this machine, which has neither costs nor intervals. Without --cluster, the number of ranks is that of --gpus or --loopback, or 1, all on one node. With a schedule from a file,
  * --cluster is refused, and --model may name the model for which the schedule was made. */
 enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,
                            struct diag *diag);

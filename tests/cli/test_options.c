@@ -176,7 +176,7 @@ static void each_wrong_option_has_its_message(void)
 static void help_comes_from_the_same_rows(void)
 {
     struct text out = {0};
-    options_print_help(&out, sets, (const char *const[]){NULL});
+    options_print_help(&out, sets, NULL);
     CHECK_TEXT("help", out.data,
                "\nfirst:\n"
                "  --name NAME             a name [none]\n"

@@ -8,6 +8,13 @@ most lengths --json | grep -A3 '"at_most"'
 most length
 most adapter,
 longhaul run --model gpt2 --seq 1K --gpus 1 --at-most adapter || echo "exit $?"
+# commands that have neither a predicted time nor an interval refuse the options about both
+for command in schedule check "calibrate x.csv" "why x.pickle"; do
+    longhaul $command --model gpt2 --cluster dgx-h100 --seq 1K --at-most adapter || echo "exit $?"
+done
+for option in "--framework mine" "--measured mine.csv"; do
+    longhaul check --model gpt2 --cluster dgx-h100 --seq 1K $option || echo "exit $?"
+done
 # sweep and plan say so, too
 T=$(mktemp -d)
 longhaul sweep --model llama3-8b --cluster dgx-h100 --nodes 1 --strategy local --weights replicated --at-most adapter --vary seq=4K,8K -o $T/most.csv >$T/said || echo "exit $?"
